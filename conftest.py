@@ -38,7 +38,7 @@ from roomlore.surfaces import logs
 from timing import Timing
 from watchdog import Watchdog
 
-pytest.register_assert_rewrite("roomlore_testkit.contracts")
+pytest.register_assert_rewrite("roomlore_testkit.contracts", "storage_contracts")
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -13,7 +13,7 @@ import pytest
 import roomlore
 from reply_rig import reply_settings
 from roomlore import InvalidInput, Settings
-from roomlore.adapters.langfuse import open_langfuse
+from roomlore.adapters.langfuse.prompts import LangfusePrompts, LangfuseServer
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.errors import NotFound
@@ -87,19 +87,14 @@ class Rig:
     def __init__(self, host: str, **more: Any) -> None:
         self.clock = FrozenClock()
         self.telemetry = PrometheusTelemetry(self.clock)
-        self.prompts: PromptServer = open_langfuse(
-            host,
-            **{
-                "public_key": PUBLIC,
-                "secret_key": SECRET,
-                "names": [NAME],
-                "packaged": PackagedPrompts(),
-                "clock": self.clock,
-                "telemetry": self.telemetry,
-                "cache_seconds": KEPT,
-                "timeout_seconds": 5.0,
-                **more,
-            },
+        given = {"public_key": PUBLIC, "secret_key": SECRET, "label": "production", "timeout_seconds": 5.0, **more}
+        self.prompts: PromptServer = LangfusePrompts(
+            LangfuseServer(host, **given),
+            names=[NAME],
+            packaged=PackagedPrompts(),
+            clock=self.clock,
+            telemetry=self.telemetry,
+            cache_seconds=KEPT,
         )
 
     async def text(self, language: str = "en", name: str = NAME) -> str:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roomlore.adapters.embedding import open_openai
+from roomlore import Settings
+from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.ports.language import Embedder
+from roomlore.wiring.indexing import make_embedder
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
 
@@ -34,7 +37,7 @@ async def embedder(server: EmbeddingServer) -> AsyncIterator[Embedder]:
 
 def _open(server: EmbeddingServer, **options: Any) -> Embedder:
     given = {"api_key": KEY, "model": "tiny", "dimensions": DIMENSIONS, "timeout_seconds": 5.0}
-    return open_openai(url=server.url, **{**given, **options})
+    return OpenAICompatible(url=server.url, **{**given, **options})
 
 
 def _answer(*rows: Any) -> bytes:
@@ -54,13 +57,6 @@ async def test_what_is_sent(server):
     assert asked == {"model": "tiny", "input": ["ask: who", "ask: 谁\x00"], "encoding_format": "float"}
     assert told["input"] == ["told: \ufffd"]
     assert server.headers[0]["authorization"] == f"bearer {KEY}"
-
-
-async def test_dimensions_are_asked_for_only_where_told(server):
-    embedder = _open(server, request_dimensions=True)
-    await embedder.embed(["who"], kind="query")
-    await embedder.close()
-    assert server.bodies[0]["dimensions"] == DIMENSIONS
 
 
 async def test_texts_go_out_in_bounded_batches_and_come_back_in_order(server, embedder):
@@ -207,18 +203,18 @@ async def test_neither_the_key_nor_the_texts_are_told(server, embedder, caplog):
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://host:port/v1"])
 def test_a_bad_url_is_named_at_the_start(url):
     with pytest.raises(InvalidInput, match="embedding_url"):
-        open_openai(url=url, api_key="", model="m", dimensions=8)
+        OpenAICompatible(url=url, api_key="", model="m", dimensions=8)
 
 
 @pytest.mark.parametrize("key", ["密钥", "sk-1\nHost: elsewhere"])
 def test_a_key_that_fits_no_header_is_refused_at_the_start(key):
     with pytest.raises(InvalidInput, match="embedding_api_key") as refused:
-        open_openai(url="http://127.0.0.1:9/v1", api_key=key, model="m", dimensions=8)
+        OpenAICompatible(url="http://127.0.0.1:9/v1", api_key=key, model="m", dimensions=8)
     assert key not in str(refused.value)
 
 
 async def test_a_password_in_the_url_is_not_told():
-    embedder = open_openai(url="http://me:secret@127.0.0.1:9/v1?token=secret", api_key="", model="m", dimensions=8)
+    embedder = OpenAICompatible(url="http://me:secret@127.0.0.1:9/v1?token=secret", api_key="", model="m", dimensions=8)
     with pytest.raises(ModelUnavailable) as refused:
         await embedder.embed(["a"], kind="query")
     assert "secret" not in str(refused.value)
@@ -228,7 +224,7 @@ async def test_a_password_in_the_url_is_not_told():
 def test_the_missing_package_is_named_at_the_start(monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(InvalidInput, match=r"pip install 'roomlore\[openai\]'"):
-        open_openai(url="http://127.0.0.1:9/v1", api_key="", model="m", dimensions=8)
+        make_embedder(Settings(embeddings="openai"), SystemClock())
 
 
 @pytest.mark.parametrize(("limit", "sizes"), [(10, [8] * 8), (1, [1] * 64), (40, [32, 32])])

@@ -8,17 +8,20 @@ import pytest
 from asking_models import KEY, ask, both
 
 from roomlore.adapters.chat import reach_provider
-from roomlore.adapters.embedding import open_openai
-from roomlore.adapters.langfuse import ask_langfuse
+from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
+from roomlore.adapters.inprocess import SystemClock
+from roomlore.adapters.langfuse import LANGFUSE, LangfuseSettings
 from roomlore.adapters.otel import open_tracer
 from roomlore.adapters.qdrant.index import QdrantVectors, connect
-from roomlore.adapters.sentry import open_reports, reach_sentry
+from roomlore.adapters.sentry import SENTRY, SentrySettings, open_reports
 from roomlore.core.chat import Provider
 from roomlore.core.errors import ModelUnavailable, Unavailable
 from roomlore.core.search.hits import VectorPoint
+from roomlore.ports.backends import Host
 from roomlore_testkit import FrozenClock
 from roomlore_testkit.loopback import LoopbackServer
 
+HOST = Host(url="sqlite://", clock=SystemClock())
 STATUSES = pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 
 
@@ -88,7 +91,7 @@ async def test_a_prompt_goes_nowhere_else(client, moved, how):
 
 @STATUSES
 async def test_a_text_to_embed_goes_nowhere_else(moved):
-    embedder = open_openai(url=moved.url, api_key=KEY, model="tiny", dimensions=8, timeout_seconds=5)
+    embedder = OpenAICompatible(url=moved.url, api_key=KEY, model="tiny", dimensions=8, timeout_seconds=5)
     try:
         with pytest.raises(ModelUnavailable, match="redirects are not followed; set embedding_url"):
             await embedder.embed(["a private matter"], kind="passage")
@@ -109,9 +112,9 @@ async def test_a_vector_goes_nowhere_else(moved):
 
 @STATUSES
 async def test_the_keys_of_langfuse_go_nowhere_else(moved):
-    keys = {"public_key": "pk", "secret_key": KEY, "name": "memory_evolve", "label": "production"}
+    keys = {"langfuse_public_key": "pk", "langfuse_secret_key": KEY}
     with pytest.raises(Unavailable):
-        await ask_langfuse(f"http://{moved.address}", **keys, timeout_seconds=5)
+        await LANGFUSE.probe(LangfuseSettings(langfuse_host=f"http://{moved.address}", **keys), HOST, 5)
 
 
 @STATUSES
@@ -128,7 +131,8 @@ async def test_an_error_told_to_sentry_goes_nowhere_else(moved):
 
 @STATUSES
 async def test_a_look_for_sentry_goes_nowhere_else(moved):
-    assert await reach_sentry(f"http://public@{moved.address}/7", timeout_seconds=5) == moved.address
+    (finding,) = await SENTRY.probe(SentrySettings(sentry_dsn=f"http://public@{moved.address}/7"), HOST, 5)
+    assert moved.address in finding.told
 
 
 @STATUSES

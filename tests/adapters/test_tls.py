@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from roomlore.adapters.chat import open_chat, reach_provider
-from roomlore.adapters.embedding import open_openai
+from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
 from roomlore.adapters.tls import trusted
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import Provider
@@ -88,7 +88,10 @@ async def test_a_server_is_trusted_by_the_file_that_the_environment_names_and_no
 async def test_all_clients_of_models_share_the_certificates(server, client):
     await ask(client, server)
     before = contexts()
-    other, embedder = open_chat(clock=FrozenClock()), open_openai(url=server.url, api_key=KEY, model="m", dimensions=2)
+    other, embedder = (
+        open_chat(clock=FrozenClock()),
+        OpenAICompatible(url=server.url, api_key=KEY, model="m", dimensions=2),
+    )
     await ask(other, server)
     await reach_provider(Provider("near", server.url, "NEAR_KEY"), key=KEY, timeout_seconds=5)
     after = contexts()

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
+import storage_contracts as contracts
 from pgbouncer_server import BINARY, SESSIONS
 from roomlore import Message, Settings
 from roomlore.surfaces.cli.app import app
-from roomlore_testkit import contracts
 
 pytestmark = pytest.mark.skipif(BINARY is None, reason="needs pgbouncer: `make system-packages` installs it")
 

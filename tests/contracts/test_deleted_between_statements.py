@@ -9,7 +9,7 @@ from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.engine import Connection, Locks, Row, Statement
 from roomlore.adapters.sql.store import SqlUnitOfWork
 from roomlore_testkit import START, entry
-from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
+from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])

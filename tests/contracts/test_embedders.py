@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from roomlore.adapters.embedding import open_offline, open_openai, package_weights
+from roomlore.adapters.embedding import open_offline, package_weights
 from roomlore.adapters.embedding.offline_e5 import shared_engine
+from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
 from roomlore.ports.language import Embedder
 from roomlore_testkit.contracts import EmbedderContract
 from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
@@ -35,6 +36,6 @@ class TestOpenAICompatible(EmbedderContract):
     @pytest.fixture
     async def embedder(self) -> AsyncIterator[Embedder]:
         async with EmbeddingServer(HashEmbedder()) as server:
-            embedder = open_openai(url=server.url, api_key="", model="hash", dimensions=64)
+            embedder = OpenAICompatible(url=server.url, api_key="", model="hash", dimensions=64)
             yield embedder
             await embedder.close()

@@ -8,8 +8,8 @@ import pytest
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import Conflict, StorageUnavailable
 from roomlore_testkit import FaultyStorage, entry
-from roomlore_testkit.contracts import MessagesContract
-from roomlore_testkit.contracts.texts import ROOM, TENANT, everything, fill
+from storage_contracts.messages import MessagesContract
+from storage_contracts.texts import ROOM, TENANT, everything, fill
 
 
 @pytest.fixture

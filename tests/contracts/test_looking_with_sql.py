@@ -16,9 +16,9 @@ from roomlore.core.memory.memory import Action, MemoryStatus, Source
 from roomlore.core.models import Role
 from roomlore_testkit import START, change, checkpoint, entry, features, memory, session, usage_record
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.memory_log import apply
-from roomlore_testkit.contracts.sessions import save
-from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill, replace
+from storage_contracts.memory_log import apply
+from storage_contracts.sessions import save
+from storage_contracts.texts import ROOM, TENANT, erase, fill, replace
 
 _MARK = "[MEMORY_CHECKPOINT]"
 _TURNS = (

@@ -45,9 +45,9 @@ from roomlore.adapters.sql.memory_log import (
 from roomlore.adapters.sql.snapshots import _BETWEEN, _LAST, _NAMES, _SERVING
 from roomlore.adapters.sql.work import _FIND, _MOVE
 from roomlore_testkit import START, change, memory
-from roomlore_testkit.contracts.memories import page
-from roomlore_testkit.contracts.memory_log import SCOPE, apply, log, update
-from roomlore_testkit.contracts.texts import TENANT
+from storage_contracts.memories import page
+from storage_contracts.memory_log import SCOPE, apply, log, update
+from storage_contracts.texts import TENANT
 
 WALKS = {
     _PAGE: "ix_memories_scope",

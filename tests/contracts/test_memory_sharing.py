@@ -10,7 +10,7 @@ from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.engine import translated
 from roomlore.core.errors import StorageUnavailable
 from roomlore_testkit import START, entry
-from roomlore_testkit.contracts.texts import ROOM, TENANT, everything, fill
+from storage_contracts.texts import ROOM, TENANT, everything, fill
 
 Ask = Callable[[roomlore.Lore], Awaitable[object]]
 

@@ -15,6 +15,7 @@ from sqlalchemy import make_url
 from typer.testing import CliRunner
 
 import roomlore
+import storage_contracts as contracts
 from forget_rig import ENGLISH, NOW, ROOM, fill
 from roomlore import Lore, Message, Settings
 from roomlore.adapters.sql import SqlStorage, archives, connect, every_row, integrity, partitions, people
@@ -27,7 +28,7 @@ from roomlore.core.errors import InvalidInput, StorageBusy
 from roomlore.core.recall.recollection import ConversationMessage
 from roomlore.ports.vectors import MESSAGES
 from roomlore.surfaces.cli.app import app
-from roomlore_testkit import builders, contracts
+from roomlore_testkit import builders
 from roomlore_testkit.contracts.vectors import FIRST, MODEL, ask, points_of, put, random_vectors
 from roomlore_testkit.embedding import HashEmbedder
 

@@ -10,7 +10,7 @@ from roomlore.adapters.sql.people import _SAID_BY_OTHERS
 from roomlore.adapters.sql.rooms import _speaker_statements
 from roomlore.core.models import Role
 from roomlore_testkit import entry
-from roomlore_testkit.contracts.texts import TENANT, fill
+from storage_contracts.texts import TENANT, fill
 
 SAID = ("谢谢大家", "thanks all", "café ☕ e\u0301", 'he said "no\\yes"', "")
 

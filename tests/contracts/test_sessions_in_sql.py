@@ -13,8 +13,8 @@ from roomlore.adapters.sql.messages import _CHANGED
 from roomlore.adapters.sql.sessions import _DUE, _FIND
 from roomlore.core.sessions.session import Due
 from roomlore_testkit import START, entry, session
-from roomlore_testkit.contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
-from roomlore_testkit.contracts.texts import ROOM, TENANT, fill
+from storage_contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
+from storage_contracts.texts import ROOM, TENANT, fill
 
 
 @pytest.fixture

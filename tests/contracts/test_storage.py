@@ -2,7 +2,7 @@
 
 import pytest
 
-from roomlore_testkit import contracts
+import storage_contracts as contracts
 
 
 class TestRooms(contracts.RoomsContract): ...

@@ -9,7 +9,7 @@ from plans import analyse, plan, without_statistics
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.writer import _MOVE
 from roomlore_testkit import entry, link
-from roomlore_testkit.contracts.texts import fill
+from storage_contracts.texts import fill
 
 
 async def _fill(url: str) -> None:

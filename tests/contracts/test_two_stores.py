@@ -1,6 +1,7 @@
 """Two openings of one database, as two processes have them."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -8,13 +9,13 @@ import sys
 import pytest
 
 from roomlore.adapters.sql import SqlStorage, connect
-from roomlore_testkit.contracts.texts import ROOM, TENANT, everything
-from roomlore_testkit.contracts.transactions import append_one
+from storage_contracts.texts import ROOM, TENANT, everything
+from storage_contracts.transactions import append_one
 
 _WRITER = """
 import asyncio, sys
 from roomlore.adapters.sql import connect
-from roomlore_testkit.contracts.transactions import append_one
+from storage_contracts.transactions import append_one
 
 async def main():
     storage = await connect(sys.argv[1])
@@ -75,7 +76,8 @@ async def test_one_opening_sees_what_the_other_committed(shared_url):
 
 def _kill_a_writer(url: str) -> list[int]:
     """The arrivals that a writer, killed in the middle, said it had stored."""
-    writer = subprocess.Popen([sys.executable, "-c", _WRITER, url], stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    writer = subprocess.Popen([sys.executable, "-c", _WRITER, url], stdout=subprocess.PIPE, text=True, env=environment)
     assert writer.stdout is not None
     with writer.stdout as said:
         acknowledged = [int(said.readline()) for _ in range(20)]

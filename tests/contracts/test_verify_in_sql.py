@@ -18,8 +18,8 @@ from roomlore.ports.progress import WORDS
 from roomlore.services.memories import Past
 from roomlore_testkit import START, FrozenClock, backends, change, entry, evolution, memory
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.memory_log import long_log, snapshot
-from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
+from storage_contracts.memory_log import long_log, snapshot
+from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 SCOPE, GROUP = "user:ann", "group:茶"
 GONE = MemoryStatus.DEPRECATED

@@ -10,7 +10,7 @@ from roomlore.adapters.sql.schema import features
 from roomlore.core.models import Room
 from roomlore.ports.maintenance import OrphanRow, ReadMessage
 from roomlore_testkit import START, entry
-from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
+from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 
 async def read(storage: SqlStorage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:

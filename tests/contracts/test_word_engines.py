@@ -15,8 +15,8 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry
 from roomlore.ports.storage import UnitOfWork
 from roomlore_testkit import START, entry
-from roomlore_testkit.contracts.texts import ROOM, TENANT, fill
-from roomlore_testkit.contracts.words import Found, expected, found, look_up, reword, words_of
+from storage_contracts.texts import ROOM, TENANT, fill
+from storage_contracts.words import Found, expected, found, look_up, reword, words_of
 
 PIECES = [
     "deploy",

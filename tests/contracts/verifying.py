@@ -4,7 +4,7 @@ from roomlore.adapters.sql import SqlStorage
 from roomlore.core.integrity import VerifyReport
 from roomlore.services.privacy.verify import IndexChecks, Verifier
 from roomlore_testkit import FrozenClock, backends
-from roomlore_testkit.contracts.texts import TENANT
+from storage_contracts.texts import TENANT
 
 
 async def damage(storage: SqlStorage, sql: str) -> None:

@@ -29,7 +29,7 @@ from roomlore.core.memory.log import (
 )
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 from roomlore_testkit import START, change, memory
-from roomlore_testkit.contracts.memories import Story
+from storage_contracts.memories import Story
 
 GONE = MemoryStatus.DEPRECATED
 MINUTE = timedelta(minutes=1)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.chat import EVOLVE_MODEL, KNOWN_EMBEDDINGS, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
+from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore_testkit.case_table import all_cases
 
@@ -78,7 +78,6 @@ def test_the_display_name_is_the_models_own_where_none_is_given():
 def test_the_known_providers():
     chinese = {"siliconflow", "deepseek", "dashscope", "zhipu", "moonshot", "volcengine"}
     assert set(KNOWN_PROVIDERS) == {"openrouter", "openai", "ollama"} | chinese
-    assert set(KNOWN_EMBEDDINGS) == {"openai", "dashscope", "siliconflow", "zhipu", "ollama", "volcengine"}
     assert KNOWN_PROVIDERS["ollama"].key_variable is None
     assert KNOWN_PROVIDERS["openai"].limit_field == "max_completion_tokens"
 

@@ -23,8 +23,8 @@ import roomlore_importers
 import roomlore_integrations
 import roomlore_server
 import roomlore_testkit
-from roomlore.adapters.sql import connect
-from roomlore_testkit.contracts import MessagesContract
+from roomlore_testkit import FrozenClock, InMemorySessionCache
+from roomlore_testkit.contracts import SessionCacheContract
 
 HERE = Path(__file__).parent
 
@@ -36,15 +36,21 @@ def test_all_are_the_installed_ones():
     assert [one for one in packages if "site-packages" not in one.__file__] == []
 
 
-@pytest.fixture
-async def storage():
-    opened = await connect("sqlite://")
-    yield opened
-    await opened.close()
+class TestCache(SessionCacheContract):
+    @pytest.fixture
+    def clock(self):
+        return FrozenClock()
 
+    @pytest.fixture
+    def cache(self, clock):
+        return InMemorySessionCache(clock)
 
-class TestMessages(MessagesContract):
-    pass
+    @pytest.fixture
+    def let_pass(self, clock):
+        async def advance(seconds):
+            clock.advance(seconds)
+
+        return advance
 """
 
 

@@ -29,7 +29,7 @@ from roomlore.core.memory.log import active, replay, touched
 from roomlore.core.memory.memory import Change, Memory
 from roomlore.core.memory.writing import normal
 from roomlore_testkit import FaultyStorage
-from roomlore_testkit.contracts.memories import Story
+from storage_contracts.memories import Story
 
 SCOPE, ROOM, GROUP = "group:茶", "茶", MemoryKind.GROUP
 STATEMENTS = [

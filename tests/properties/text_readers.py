@@ -45,7 +45,6 @@ from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.offline import cues, reading
-from roomlore.core.json_values import give_back
 from roomlore.core.linking import reading as link_reading
 from roomlore.core.memory import extraction, log, scoring, writing
 from roomlore.core.memory import reading as memory_reading
@@ -63,6 +62,7 @@ from roomlore.surfaces.cli import show
 from roomlore_console import frame
 from roomlore_importers import export_files, irc, json_stream, wechat, whatsapp
 from roomlore_importers.opening import open_import
+from roomlore_integrations.payloads import give_back
 from roomlore_server.mcp import answers as fitting
 
 Reader = Callable[[str], object]
@@ -203,7 +203,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.wording:Conversation.of": (
         lambda text: wording.Conversation({"m1": f"Anna: {text}"}, [text]).of(text).words
     ),
-    "core.json_values:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
+    "integrations.payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
     "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
     "core.search.query:passage": lambda text: query.passage(_message(text)),

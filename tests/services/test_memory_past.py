@@ -15,7 +15,7 @@ from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action
 from roomlore.core.privacy import is_mark, mark
 from roomlore_testkit import START, change, evolution
-from roomlore_testkit.contracts.memory_log import SCOPE, apply, long_log
+from storage_contracts.memory_log import SCOPE, apply, long_log
 
 TEA = "group:茶"
 GROUP = MemoryKind.GROUP

@@ -13,7 +13,7 @@ from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService, usage_service
 from roomlore.services.contexts.strategies import Strategy
 from roomlore_testkit import FrozenClock, backends, entry, usage_record
-from roomlore_testkit.contracts.texts import TENANT, erase, fill
+from storage_contracts.texts import TENANT, erase, fill
 
 NOW = datetime.now(UTC)
 

@@ -16,8 +16,8 @@ from evolution_rig import opened as evolving
 from extraction_rig import CHINESE, ENGLISH, extracted, memories, replies
 from extraction_rig import opened as extracting
 from roomlore import Message, Settings
-from roomlore.core.health import CounterReading
 from roomlore.surfaces import doctor_words
+from roomlore_console.counters import CounterReading
 from roomlore_console.frame import tongue
 from roomlore_console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
 from roomlore_server.http import create_app

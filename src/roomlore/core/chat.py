@@ -1,6 +1,6 @@
 """Requests to language models, their answers, and the providers that are known by name.
 
-Addresses, models and limits of providers are those of their own documentation, read in November 2026.
+Addresses and models of providers are those of their own documentation, read in November 2026.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -26,18 +26,6 @@ class Provider:
     limit_field: str = "max_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownEmbedding:
-    """The embedding model of a provider if the settings name no other. `dimensions`: the length of its vectors.
-    `lengths`: the lengths that can be asked for. `batch`: the most texts that one request may hold, None if the
-    provider states no limit."""
-
-    model: str
-    dimensions: int
-    lengths: tuple[int, ...] = ()
-    batch: int | None = None
-
-
 KNOWN_PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
@@ -52,16 +40,6 @@ KNOWN_PROVIDERS: Mapping[str, Provider] = {
         Provider("ollama", "http://127.0.0.1:11434/v1"),
     )
 }
-
-KNOWN_EMBEDDINGS: Mapping[str, KnownEmbedding | None] = {
-    "openai": KnownEmbedding("text-embedding-3-small", 1536),
-    "dashscope": KnownEmbedding("text-embedding-v4", 1024, (64, 128, 256, 512, 768, 1024, 1536, 2048), 10),
-    "siliconflow": KnownEmbedding("BAAI/bge-m3", 1024),
-    "zhipu": KnownEmbedding("embedding-3", 2048, (256, 512, 1024, 2048), 64),
-    "ollama": KnownEmbedding("bge-m3", 1024),
-    "volcengine": None,
-}
-"""The providers with embeddings. None: the model depends on what the account has enabled."""
 
 _UNTHINKING = {"thinking": {"type": "disabled"}}
 _UNTHINKING_QWEN = {"enable_thinking": False}

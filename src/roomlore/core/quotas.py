@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 from roomlore.core.errors import InvalidInput, QuotaExceeded, TokensExceeded
 
-LimitName = Literal["messages_a_day", "model_tokens_a_day", "messages_kept", "requests_a_minute"]
 MESSAGES, TOKENS, KEPT, REQUESTS = "messages_a_day", "model_tokens_a_day", "messages_kept", "requests_a_minute"
 MOST = 1_000_000_000_000
 _DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)

@@ -14,17 +14,7 @@ from typing import Any, Literal, get_args
 from starlette.responses import Response
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
-from roomlore.core.health import (
-    CounterReading,
-    Verdict,
-    growth,
-    kept,
-    per_minute,
-    quantile,
-    share,
-    thinned,
-    worst,
-)
+from roomlore.core.health import Verdict, worst
 from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
@@ -32,6 +22,7 @@ from roomlore.services.jobs import Job
 from roomlore.surfaces.doctor_words import part, told
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
+from roomlore_console.counters import CounterReading, growth, kept, per_minute, quantile, share, thinned
 from roomlore_console.frame import ROOT, Page, Tongue, in_tongue
 from roomlore_console.shell import name_scopes
 

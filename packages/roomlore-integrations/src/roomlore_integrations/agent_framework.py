@@ -5,9 +5,9 @@ from typing import Any, Unpack
 
 from roomlore import ConversationMessage, InvalidInput, Lore, NotFound, Role, StoredMessage, SyncLore
 from roomlore import Message as OwnMessage
-from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json
 from roomlore.core.sessions.window import shown
 from roomlore_integrations.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
+from roomlore_integrations.payloads import Readable, call_line, give_back, keep, plain_json
 
 try:
     from agent_framework import ContextProvider, HistoryProvider, Message

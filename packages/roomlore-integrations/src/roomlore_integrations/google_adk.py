@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
-from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json
 from roomlore_integrations.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
+from roomlore_integrations.payloads import Readable, call_line, give_back, keep, plain_json
 
 try:
     from google.adk.events import Event

@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage
-from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json, readable
 from roomlore.core.sessions.window import as_chat, shown
 from roomlore.sync import SyncLore
+from roomlore_integrations.payloads import Readable, call_line, give_back, keep, plain_json, readable
 
 try:
     from agents import SessionSettings, TResponseInputItem

@@ -27,7 +27,7 @@ def can_chat() -> bool:
     return find_spec("openai") is not None
 
 
-async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds: float) -> None:
+async def reach_provider(provider: Provider, key: str | None, timeout_seconds: float) -> None:
     """Send `GET {base_url}/models`. Any status but 401 and 403 shows that the provider can be used. No model is called,
     so it costs nothing. Redirects are not followed, so that the key is not sent elsewhere. Raise `ModelUnavailable`,
     and `InvalidInput` if the extra is not installed."""
@@ -56,16 +56,12 @@ async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds
         )
 
 
-async def _reach(provider: Provider, key: str | None, seconds: float) -> None:
-    await reach_provider(provider, key=key, timeout_seconds=seconds)
-
-
 OPENAI = ChatBackend(
     kind=CHAT,
     name="openai",
     open=lambda _, host: open_chat(clock=host.clock),
     settings=NoSettings,
     lacks=lambda _: "" if can_chat() else "it needs the extra: pip install 'roomlore[openai]'.",
-    reach=_reach,
+    reach=reach_provider,
     extra=Extra("openai", "openai"),
 )

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from roomlore.core.chat import KNOWN_EMBEDDINGS, KNOWN_PROVIDERS
+from roomlore.core.chat import KNOWN_PROVIDERS
 from roomlore.core.errors import InvalidInput
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.backends import (
@@ -59,49 +59,6 @@ def package_weights() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise InvalidInput(_OFFLINE_EXTRA)
     return Path(spec.submodule_search_locations[0]) / "e5-small-q4.bin"
-
-
-_BATCH = 64
-"""Texts in one request: what most servers take. It shrinks by itself where one takes fewer."""
-_TIMEOUT_SECONDS = 20.0
-"""Time for one request: a busy server takes some seconds for a full one."""
-
-
-def open_openai(
-    *,
-    url: str,
-    api_key: str,
-    model: str,
-    dimensions: int,
-    batch: int = _BATCH,
-    key_name: str = "embedding_api_key",
-    timeout_seconds: float = _TIMEOUT_SECONDS,
-    query_prefix: str = "",
-    passage_prefix: str = "",
-    request_dimensions: bool = False,
-) -> Embedder:
-    """Return an embedder that uses a server at `url` with OpenAI's protocol (`POST {url}/embeddings`). No request is
-    sent yet.
-
-    `dimensions`: the length of its vectors. `request_dimensions` asks the server for that length, which only some
-    models support. `batch`: the most texts in a request. `timeout_seconds` is for one request. The prefixes are put
-    before each text unchanged. An empty `api_key` is for servers that need none; `key_name` names it in errors. Raises
-    `InvalidInput` if the extra is not installed.
-    """
-    if find_spec("openai") is None:
-        raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")
-    from roomlore.adapters.embedding.openai_compatible import OpenAICompatible, connect
-
-    return OpenAICompatible(
-        connect(url, api_key=api_key, timeout_seconds=timeout_seconds),
-        model=model,
-        dimensions=dimensions,
-        batch=batch,
-        key_name=key_name,
-        timeout_seconds=timeout_seconds,
-        prefixes={"query": query_prefix, "passage": passage_prefix},
-        request_dimensions=request_dimensions,
-    )
 
 
 OFFLINE = Backend(
@@ -152,7 +109,7 @@ class RememberedEmbedder:
 
 
 class ServerSettings(Section):
-    """Embeddings from a server. What is not set is the provider's own, if `embeddings` names a known one."""
+    """Embeddings from a server. `embeddings` may name a known provider, whose address and key are used."""
 
     section: ClassVar[str] = "embedding"
     embedding_model: str = setting("text-embedding-3-small", "The server's model.", form="a model's name")
@@ -171,30 +128,27 @@ class ServerSettings(Section):
 
 
 def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
+    if find_spec("openai") is None:
+        raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")
+    from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
+
     provider = host.providers.get(name, KNOWN_PROVIDERS[name])
-    given = settings.model_fields_set
-    known = KNOWN_EMBEDDINGS[name] if "embedding_model" not in given else None
-    dimensions = settings.embedding_dimensions
-    if known and "embedding_dimensions" not in given:
-        dimensions = known.dimensions
     # A key goes to the provider's own address only.
-    elsewhere = "embedding_url" in given and settings.embedding_url.rstrip("/") != provider.base_url
+    elsewhere = "embedding_url" in settings.model_fields_set and settings.embedding_url.rstrip("/") != provider.base_url
     variable = None if elsewhere else provider.key_variable
-    return open_openai(
+    return OpenAICompatible(
         url=settings.embedding_url if elsewhere else provider.base_url,
         api_key=settings.embedding_api_key or host.keys.get(variable or "", ""),
         key_name=f"embedding_api_key or {variable}" if variable else "embedding_api_key",
-        model=known.model if known else settings.embedding_model,
-        dimensions=dimensions,
-        batch=(known and known.batch) or _BATCH,
+        model=settings.embedding_model,
+        dimensions=settings.embedding_dimensions,
         query_prefix=settings.embedding_query_prefix,
         passage_prefix=settings.embedding_passage_prefix,
-        request_dimensions=known is not None and dimensions in known.lengths and dimensions != known.dimensions,
     )
 
 
 def _lacks(name: str, settings: ServerSettings) -> str:
-    needed = () if KNOWN_EMBEDDINGS[name] else ("embedding_model", "embedding_dimensions")
+    needed = () if name == "openai" else ("embedding_model", "embedding_dimensions")
     missing = [one for one in needed if one not in settings.model_fields_set]
     return f"{' and '.join(missing)} must be set too." if missing else ""
 

@@ -39,9 +39,9 @@ _REFUSALS = {400, 413, 422}
 """The server answers and does not accept these texts."""
 
 
-def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
-    """Return a client for the server at `url`. No request is sent yet. It follows no redirects, so that texts and key
-    are not sent elsewhere. Raises `InvalidInput` for an invalid url or key."""
+def _connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
+    """Return a client for the server at `url`. It follows no redirects, so that texts and key are not sent
+    elsewhere."""
     if not _is_web_address(url):
         raise InvalidInput("embedding_url must be an http or https URL, such as http://localhost:11434/v1.")
     if not (api_key.isascii() and api_key.isprintable()):
@@ -52,28 +52,35 @@ def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOp
 
 
 class OpenAICompatible:
-    """The port `Embedder`. Texts longer than 8,000 bytes of UTF-8 are truncated. Answers are checked."""
+    """The port `Embedder` on a server at `url` with OpenAI's protocol (`POST {url}/embeddings`). Texts longer than
+    8,000 bytes of UTF-8 are truncated. Answers are checked.
+
+    `dimensions`: the length of its vectors. `batch`: the most texts in a request. `timeout_seconds` is for one request.
+    The prefixes are put before each text unchanged. An empty `api_key` is for servers that need none; `key_name` names
+    it in errors. Raises `InvalidInput` for an invalid url or key. No request is sent yet.
+    """
 
     def __init__(
         self,
-        client: openai.AsyncOpenAI,
         *,
+        url: str,
+        api_key: str,
         model: str,
         dimensions: int,
-        batch: int,
-        key_name: str,
-        timeout_seconds: float,
-        prefixes: Mapping[TextKind, str],
-        request_dimensions: bool = False,
+        batch: int = 64,
+        key_name: str = "embedding_api_key",
+        timeout_seconds: float = 20.0,
+        query_prefix: str = "",
+        passage_prefix: str = "",
     ) -> None:
-        self._client = client
+        client = self._client = _connect(url, api_key=api_key, timeout_seconds=timeout_seconds)
+        prefixes: Mapping[TextKind, str] = {"query": query_prefix, "passage": passage_prefix}
         self._asked = model
         self._model = EmbeddingModel(name=_name(model, prefixes), dimensions=dimensions)
         self._most = batch
         self._key_name = key_name
         self._timeout_seconds = timeout_seconds
         self._prefixes = prefixes
-        self._dimensions = dimensions if request_dimensions else openai.omit
         self._server = _without_secrets(str(client.base_url))
 
     @property
@@ -124,7 +131,7 @@ class OpenAICompatible:
         try:
             async with asyncio.timeout(self._timeout_seconds * _PATIENCE[kind]):
                 answer = await embeddings.with_raw_response.create(
-                    input=batch, model=self._asked, dimensions=self._dimensions, encoding_format="float"
+                    input=batch, model=self._asked, encoding_format="float"
                 )
                 return answer.content
         except openai.APIStatusError as error:

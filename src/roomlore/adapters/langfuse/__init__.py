@@ -1,8 +1,8 @@
 """Prompts stored in Langfuse. The package `httpx` is loaded when they are opened."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import model_validator
 
@@ -10,61 +10,15 @@ from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.core.health import Finding, say
 from roomlore.core.prompt import KEPT_ELSEWHERE
 from roomlore.ports.backends import PROMPTS, Backend, Extra, Host, PromptServer, Section, WebAddress, setting
-from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.language import Prompts
+
+if TYPE_CHECKING:
+    from roomlore.adapters.langfuse.prompts import LangfuseServer
 
 _TIMEOUT_SECONDS = 2.0
 _LABEL = "production"
 """Langfuse's own label for the version of a prompt that is in use."""
-
-
-def open_langfuse(
-    host: str,
-    *,
-    public_key: str,
-    secret_key: str,
-    names: Collection[str],
-    packaged: Prompts,
-    clock: Clock,
-    telemetry: Telemetry,
-    label: str = _LABEL,
-    cache_seconds: float = 60.0,
-    timeout_seconds: float = _TIMEOUT_SECONDS,
-) -> PromptServer:
-    """Return the prompts with these names from the Langfuse at `host`, under `label`; all others are `packaged`.
-
-    No request is sent yet. Raises `InvalidInput` for an invalid host or key, and if the extra is not installed.
-    """
-    if find_spec("httpx") is None:
-        raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
-    from roomlore.adapters.langfuse.prompts import LangfusePrompts, LangfuseServer
-
-    server = LangfuseServer(
-        host, public_key=public_key, secret_key=secret_key, label=label, timeout_seconds=timeout_seconds
-    )
-    return LangfusePrompts(
-        server, names=names, packaged=packaged, clock=clock, telemetry=telemetry, cache_seconds=cache_seconds
-    )
-
-
-async def ask_langfuse(
-    host: str, *, public_key: str, secret_key: str, name: str, label: str, timeout_seconds: float
-) -> bool:
-    """Return True if the Langfuse at `host` has the prompt under the label. Raises `Unavailable` if it does not answer
-    with a prompt, and `InvalidInput` as `open_langfuse` does."""
-    if find_spec("httpx") is None:
-        raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
-    from roomlore.adapters.langfuse.prompts import LangfuseServer, Unreachable, Unusable
-
-    server = LangfuseServer(
-        host, public_key=public_key, secret_key=secret_key, label=label, timeout_seconds=timeout_seconds
-    )
-    try:
-        return await server.find(name) is not None
-    except (Unreachable, Unusable) as error:
-        raise Unavailable(f"Langfuse: {error}.") from error
-    finally:
-        await server.close()
+_CACHE_SECONDS = 60.0
+"""Time a prompt is used before it is asked for again: as Langfuse's own client."""
 
 
 class LangfuseSettings(Section):
@@ -84,17 +38,36 @@ class LangfuseSettings(Section):
         return self
 
 
-def _open(settings: LangfuseSettings, host: Host) -> PromptServer:
-    assert host.packaged is not None
-    assert host.telemetry is not None
-    return open_langfuse(
+def _server(settings: LangfuseSettings) -> "LangfuseServer":
+    """Return the server. No request is sent yet. Raise `InvalidInput` for an invalid host or key, and if the extra is
+    not installed."""
+    if find_spec("httpx") is None:
+        raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
+    from roomlore.adapters.langfuse.prompts import LangfuseServer
+
+    return LangfuseServer(
         settings.langfuse_host,
         public_key=settings.langfuse_public_key,
         secret_key=settings.langfuse_secret_key,
+        label=_LABEL,
+        timeout_seconds=_TIMEOUT_SECONDS,
+    )
+
+
+def _open(settings: LangfuseSettings, host: Host) -> PromptServer:
+    """Return the prompts of `KEPT_ELSEWHERE` from the server; all others are those that ship."""
+    assert host.packaged is not None
+    assert host.telemetry is not None
+    server = _server(settings)
+    from roomlore.adapters.langfuse.prompts import LangfusePrompts
+
+    return LangfusePrompts(
+        server,
         names=KEPT_ELSEWHERE,
         packaged=host.packaged,
         clock=host.clock,
         telemetry=host.telemetry,
+        cache_seconds=_CACHE_SECONDS,
     )
 
 
@@ -103,15 +76,15 @@ def _lacks(settings: LangfuseSettings) -> str:
 
 
 async def _probe(settings: LangfuseSettings, _: Host, __: float) -> Sequence[Finding]:
-    name = KEPT_ELSEWHERE[0]
-    there = await ask_langfuse(
-        settings.langfuse_host,
-        public_key=settings.langfuse_public_key,
-        secret_key=settings.langfuse_secret_key,
-        name=name,
-        label=_LABEL,
-        timeout_seconds=_TIMEOUT_SECONDS,
-    )
+    name, server = KEPT_ELSEWHERE[0], _server(settings)
+    from roomlore.adapters.langfuse.prompts import Unreachable, Unusable
+
+    try:
+        there = await server.find(name) is not None
+    except (Unreachable, Unusable) as error:
+        raise Unavailable(f"Langfuse: {error}.") from error
+    finally:
+        await server.close()
     return [Finding("langfuse", "ok", say("prompts.answer" if there else "prompts.without", name=name))]
 
 

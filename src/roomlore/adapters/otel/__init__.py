@@ -15,16 +15,12 @@ def open_tracer(endpoint: str, *, clock: Clock) -> Tracer:
 
     Raises `InvalidInput` if the extra is not installed.
     """
-    if not can_trace():
+    # Other packages install a part of the extra.
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
         raise InvalidInput("Spans need the extra: pip install 'roomlore[otel]'.")
     from roomlore.adapters.otel.tracer import OtelTracer, exporting_to
 
     return OtelTracer(exporting_to(endpoint), clock=clock)
-
-
-def can_trace() -> bool:
-    """Return True if the whole extra is installed; other packages install a part of it."""
-    return find_spec("opentelemetry") is not None and find_spec("opentelemetry.exporter") is not None
 
 
 class OtelSettings(Section):

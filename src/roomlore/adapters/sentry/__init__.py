@@ -34,17 +34,6 @@ def open_reports(dsn: str) -> ErrorReports:
     return SentryReports(dsn)
 
 
-async def reach_sentry(dsn: str, *, timeout_seconds: float) -> str:
-    """Return the host that errors are sent to, if it gives any answer. No report and no key is sent.
-
-    Raises `Unavailable`.
-    """
-    parts = urlsplit(dsn)
-    host = parts.netloc.rpartition("@")[2]
-    await asyncio.to_thread(_ask, f"{parts.scheme}://{host}/", timeout_seconds)
-    return host
-
-
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirect handler that returns a redirect as the answer."""
 
@@ -84,7 +73,10 @@ class SentrySettings(Section):
 
 
 async def _probe(settings: SentrySettings, _: Host, seconds: float) -> Sequence[Finding]:
-    host = await reach_sentry(settings.sentry_dsn, timeout_seconds=seconds)
+    """Return the host that errors are sent to, if it gives any answer. No report and no key is sent."""
+    parts = urlsplit(settings.sentry_dsn)
+    host = parts.netloc.rpartition("@")[2]
+    await asyncio.to_thread(_ask, f"{parts.scheme}://{host}/", seconds)
     return [Finding("sentry", "ok", say("reports.answer", host=host))]
 
 

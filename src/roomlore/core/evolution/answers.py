@@ -157,12 +157,10 @@ FIELDS = frozenset(
 )
 _BLOCKS = {"<think>": "</think>", "<thinking>": "</thinking>", "/*": "*/", "<!--": "-->"}
 _NEXT = lazy_pattern(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
-_OPENER = lazy_pattern(r"[{｛]|</?think(?:ing)?>|<!--|/\*")
 _BLANK = lazy_pattern(rf"[{BLANKS}]*")
 _COMMENT = lazy_pattern(rf"[{BLANKS}]*(?://|#)")
 _FENCE = lazy_pattern(rf"[{BLANKS}]*(?:```|~~~)")
 _WORD = lazy_pattern(r"[^\W_]")
-_PROSE = lazy_pattern(r"[^\W_][^\n]*")
 _NEW_LINE = lazy_pattern(rf"\n[{BLANKS}]*+(?:[\[［][{BLANKS}]*+)?(?=[{{｛])")
 _WRAPPER = lazy_pattern(
     rf"[{{｛][{BLANKS}\n]{{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?[{BLANKS}]{{0,99}}[:：][{BLANKS}\n]{{0,99}}(?=[\[{{［｛])"
@@ -210,7 +208,7 @@ class _Finder:
         while found := _NEXT.search(self._text, at):
             at = self._step(found[0], found.start(), found.end())
             if len(self.pieces) > MAX_PIECES:
-                self._count_skipped(at, len(self._text))
+                self.passed_over += self._text.count("\n", at)
                 return
         self._end_line(len(self._text))
 
@@ -230,8 +228,6 @@ class _Finder:
         return self._line_end(end)
 
     def _line_start(self, at: int) -> int:
-        if self._prose >= MAX_PROSE:
-            at = self._skip_prose(at)
         self._gap = self._line_at = at
         if _COMMENT.match(self._text, at):
             self._gap = None
@@ -240,16 +236,6 @@ class _Finder:
             self._gap = None
             return fence.end()
         return at
-
-    def _skip_prose(self, at: int) -> int:
-        opener = _OPENER.search(self._text, at)
-        stop = self._text.rfind("\n", at, opener.start() if opener else len(self._text)) + 1
-        if stop > at:
-            self._count_skipped(at, stop)
-        return max(at, stop)
-
-    def _count_skipped(self, start: int, end: int) -> None:
-        self.passed_over += sum(1 for _ in _PROSE.finditer(self._text, start, end))
 
     def _line_end(self, at: int) -> int:
         end = self._text.find("\n", at)

@@ -8,7 +8,7 @@ import typer
 
 from roomlore.core.integrity import MENDS
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Archive old messages to files, and bring them back.")
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
 @app.command("run")

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     Before = Callable[[Lore, Mapping[str, Any]], Awaitable[Any]]
     Checks = Callable[[Mapping[str, Any]], None]
     Shows = Callable[[Lore, Any, "Call"], Awaitable[None]]
+    Part = Callable[[Any, "Call"], Any]
 
 _USUAL = 50
 _CLEARED = Help("Take away its {name}.", "去掉它的 {name}。")
@@ -59,12 +60,11 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 
 class Call(NamedTuple):
     """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
-    the command read first. `as_json`: True if the answer is to be JSON. `own`: the options that it alone has."""
+    the command read first. `own`: the options that it alone has."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
     before: Any
-    as_json: bool
     own: Mapping[str, Any]
 
 
@@ -72,6 +72,8 @@ def command(
     verb: Verb,
     shows: Shows,
     *,
+    in_json: Part | None = None,
+    after: Shows | None = None,
     names: Mapping[str, str] = MappingProxyType({}),
     also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
     without: Collection[str] = (),
@@ -86,12 +88,13 @@ def command(
 ) -> Callable[..., None]:
     """Return the function of a command with the arguments of a verb, and `--json`, except those in `without`.
 
-    `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `also`: options that the command
-    alone has, for `shows`, each with its type and default. `placed`: arguments that have a place, though they may be
-    left out. `spread`: those of several words that need no quotes, beside what is looked for. `piped`: those for which
-    `-` is standard input. `bounded`: numbers are checked as they are read, else by the service. `checks`: raises an
-    error for options that do not go together, before anything is read. `before`: reads what `shows` compares the answer
-    with. `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
+    `shows`: prints the answer for people. `in_json`: returns what of the answer is JSON, by default all. `after`: what
+    is done in either case, behind it. `names`: of arguments that the command calls otherwise. `also`: options that the
+    command alone has, for `shows`, each with its type and default. `placed`: arguments that have a place, though they
+    may be left out. `spread`: those of several words that need no quotes, beside what is looked for. `piped`: those for
+    which `-` is standard input. `bounded`: numbers are checked as they are read, else by the service. `checks`: raises
+    an error for options that do not go together, before anything is read. `before`: reads what `shows` compares the
+    answer with. `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
     """
     wanted = [one for one in verb.arguments if one.name not in without]
     options = [
@@ -120,7 +123,13 @@ def command(
             viewer = await viewer_of(lore, whom)
             gives = await _read(lore, verb, options, asked, values)
             there = await before(lore, gives) if before else None
-            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, own))
+            answer, call = await verb(lore, viewer, **gives), Call(gives, asked, there, own)
+            if as_json:
+                show.as_json(to_jsonable(in_json(answer, call) if in_json else answer))
+            else:
+                await shows(lore, answer, call)
+            if after:
+                await after(lore, answer, call)
 
         frame_of(ctx).run(work, creates=creates)
 

@@ -11,7 +11,7 @@ from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
-from roomlore.surfaces.cli.frame import Group, frame_of, missing_room, scope_meant, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, missing_room, scope_meant, scope_to_write
 from roomlore.surfaces.cli.language import helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
@@ -27,22 +27,23 @@ app = typer.Typer(
 
 _NAMED_SKIPPED = 20
 
-_Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def added(lore: Lore, fact: verbs.AddedFact, call: Call) -> None:
-    new, about = fact.outcome == "added", fact.scope
-    missing = await missing_room(lore, about)
-    if call.as_json:
-        show.as_json(to_jsonable(fact))
-    else:
-        said = show_memories.held(fact, lore.settings.search.zone)
-        begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
-        typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
-        if fact.valid_until is not None and fact.valid_until <= lore.now():
-            typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
-    if missing is not None and new:
+async def added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+    """Tell what was remembered."""
+    new = fact.outcome == "added"
+    said = show_memories.held(fact, lore.settings.search.zone)
+    begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
+    typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+    if fact.valid_until is not None and fact.valid_until <= lore.now():
+        typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
+
+
+async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+    """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
+    about, missing = fact.scope, await missing_room(lore, fact.scope)
+    if missing is not None and fact.outcome == "added":
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
         typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
     meant = "" if about.startswith("group:") else await scope_meant(lore, about)
@@ -52,32 +53,40 @@ async def added(lore: Lore, fact: verbs.AddedFact, call: Call) -> None:
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
     zone, found = lore.settings.search.zone, page.facts
-    if call.as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
+    if found:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
         show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
         typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.asked["scope"])))
-    if not found and (meant := await scope_meant(lore, call.gives["scope"])):
+
+
+async def _meant(lore: Lore, page: verbs.FactPage, call: Call) -> None:
+    if not page.facts and (meant := await scope_meant(lore, call.gives["scope"])):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(fact))
-    else:
-        anew = fact.memory_id != call.gives["memory_id"]
-        told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-        known, said = show.inert(fact.memory_id), show.inert(fact.statement)
-        typer.echo(say(told, number=fact.version, memory=known, said=said))
+async def _changed(_: Lore, fact: Memory, call: Call) -> None:
+    anew = fact.memory_id != call.gives["memory_id"]
+    told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
+    known, said = show.inert(fact.memory_id), show.inert(fact.statement)
+    typer.echo(say(told, number=fact.version, memory=known, said=said))
 
 
 app.command("add")(
-    command(verbs.ADD, added, names=_NAMES, without=("kind", "sources"), spread=("statement",), creates=True)
+    command(
+        verbs.ADD,
+        added,
+        after=unknown,
+        names=_NAMES,
+        without=("kind", "sources"),
+        spread=("statement",),
+        creates=True,
+    )
 )
-app.command("list")(command(verbs.LIST, _listed, without=("kind", "offset")))
+app.command("list")(
+    command(verbs.LIST, _listed, in_json=lambda page, _: page.facts, after=_meant, without=("kind", "offset"))
+)
 app.command("update")(
     command(
         verbs.CHANGE,
@@ -95,14 +104,10 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     expected: Annotated[str | None, typer.Option(help=helped(verbs.DELETE["expected"].help))] = None,
     reason: Annotated[str, typer.Option(help=helped(verbs.DELETE["reason"].help))] = "",
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a fact, after asking. It stays in its history and is no longer recalled."""
-    gone, told = memory.deleted(frame_of(ctx), fact, yes=yes, reason=reason, expected=expected)
-    if as_json:
-        show.as_json(to_jsonable(gone))
-    else:
-        typer.echo(f"{told}{say(': ')}{show.inert(gone.statement)}")
+    memory.delete_named(frame_of(ctx), fact, yes=yes, reason=reason, expected=expected, as_json=as_json)
 
 
 app.command("history")(memory.history)

@@ -31,6 +31,8 @@ ShownTo = Annotated[
     typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
 ]
 
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 

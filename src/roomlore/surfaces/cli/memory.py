@@ -29,7 +29,7 @@ from roomlore.core.memory.memory import (
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.derived import Call, add_others, command
-from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -37,8 +37,9 @@ from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs import memories as verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from roomlore.core.visibility import Visibility
     from roomlore.wiring import Lore
 
 _REJECTED = 120
@@ -142,7 +143,6 @@ def _rejected(one: Rejected, *, numbered: bool) -> Text:
     )
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 GroupName = Annotated[
     str, typer.Argument(help="The group's id or name, or a scope: group:<id>, user:<id> or agent:<id>.")
 ]
@@ -150,10 +150,8 @@ MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or
 Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 
 
-async def _reverted(lore: Lore, done: list[Change], call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(done))
-    elif done:
+async def _reverted(_: Lore, done: list[Change], call: Call) -> None:
+    if done:
         out = show.console()
         out.print(say("Took back evolution {evolution}:", evolution=show_memories.short(call.gives["evolution_id"])))
         show_memories.changes(done, out)
@@ -165,16 +163,15 @@ async def _version(lore: Lore, given: Mapping[str, Any]) -> Memory:
     return await lore.memories.get(given["memory_id"], viewer=None)
 
 
-async def _restored(lore: Lore, back: Memory, call: Call) -> None:
+async def _restored(_: Lore, back: Memory, call: Call) -> None:
     already = "In force already: version {number}, {memory}"
     begun = already if call.before.status is MemoryStatus.ACTIVE else "In force: version {number}, {memory}"
-    told = say(begun, number=back.version, memory=show.inert(back.memory_id))
-    _tell_change(back, told, as_json=call.as_json)
+    _tell_change(back, say(begun, number=back.version, memory=show.inert(back.memory_id)))
 
 
-async def _strengthened(lore: Lore, done: Memory, call: Call) -> None:
+async def _strengthened(_: Lore, done: Memory, __: Call) -> None:
     told = say("Strength {strength:.2f}, {memory}", strength=done.strength, memory=show.inert(done.memory_id))
-    _tell_change(done, told, as_json=call.as_json)
+    _tell_change(done, told)
 
 
 def delete(
@@ -188,20 +185,23 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a memory, after asking. It stays in its history and can be restored."""
-    gone, told = deleted(frame_of(ctx), memory, yes=yes, reason=reason, expected=expected)
-    _tell_change(gone, told, as_json=as_json)
+    delete_named(frame_of(ctx), memory, yes=yes, reason=reason, expected=expected, as_json=as_json)
 
 
-def deleted(frame: Frame, named: str, *, yes: bool, reason: str, expected: str | None) -> tuple[Memory, str]:
-    """Delete a memory, after asking unless `yes`. Return it, and what was done. One that is deleted already is not
-    asked about."""
+def delete_named(frame: Frame, named: str, *, yes: bool, reason: str, expected: str | None, as_json: bool) -> None:
+    """Delete a memory, after asking unless `yes`, and tell what was done. One that is deleted already is not asked
+    about."""
     known = frame.run(lambda lore: lore.memories.named(named))
     there = frame.run(lambda lore: lore.memories.head(known, viewer=None))
     held = there.status is MemoryStatus.ACTIVE
     if held and not yes:
         confirm_deletion(there)
     gone = frame.run(lambda lore: lore.memories.delete(known, reason, expected=expected))
-    return gone, say("Deleted {memory}" if held else "Deleted already, {memory}", memory=show.inert(gone.memory_id))
+    if as_json:
+        show.as_json(to_jsonable(gone))
+    else:
+        told = "Deleted {memory}" if held else "Deleted already, {memory}"
+        _tell_change(gone, say(told, memory=show.inert(gone.memory_id)))
 
 
 def confirm_deletion(memory: Memory) -> None:
@@ -210,11 +210,8 @@ def confirm_deletion(memory: Memory) -> None:
     typer.confirm(say("Delete {statement!r} of {scope}?", statement=statement, scope=scope), abort=True, err=True)
 
 
-def _tell_change(memory: Memory, what: str, *, as_json: bool) -> None:
-    if as_json:
-        show.as_json(to_jsonable(memory))
-    else:
-        typer.echo(f"{what}{say(': ')}{show.inert(memory.statement)}")
+def _tell_change(memory: Memory, what: str) -> None:
+    typer.echo(f"{what}{say(': ')}{show.inert(memory.statement)}")
 
 
 def log(
@@ -253,17 +250,11 @@ async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
 
 
 async def _differs(lore: Lore, found: MemoryDiff, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(found))
-    else:
-        zone = lore.settings.search.zone
-        show_memories.diff(found, show.console(), zone, end=_end_in_words(lore, call.asked["end"] or "now", found.end))
+    end = _end_in_words(lore, call.asked["end"] or "now", found.end)
+    show_memories.diff(found, show.console(), lore.settings.search.zone, end=end)
 
 
 async def _then(lore: Lore, found: verbs.MemoriesThen, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(found.memories))
-        return
     out, zone = show.console(), lore.settings.search.zone
     told = say(
         "{scope} as of {time} ({zone}): {count} remembered"
@@ -279,10 +270,7 @@ async def _then(lore: Lore, found: verbs.MemoriesThen, call: Call) -> None:
         show_memories.as_of(found.memories, out, zone)
 
 
-async def _blamed(lore: Lore, found: Blame, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(found))
-        return
+async def _blamed(lore: Lore, found: Blame, _: Call) -> None:
     out, named = show.console(), await blame_with_people_named(lore, found)
     out.print(show_memories.statement(named.memory.statement, "bold"))
     show_memories.versions(named, out, lore.settings.search.zone, evidence=True)
@@ -304,21 +292,22 @@ _NARROW = 76
 
 
 async def _listed(lore: Lore, page: verbs.MemoriesOf, call: Call) -> None:
-    found = list(page.memories)
-    if call.as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
-        _tell_list(found, show.console(), lore.settings.search.zone)
+    if page.memories:
+        _tell_list(page.memories, show.console(), lore.settings.search.zone)
     else:
         typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(call.asked["scope"]))))
-    if not found and (meant := await scope_meant(lore, page.scope)):
+
+
+async def _meant(lore: Lore, page: verbs.MemoriesOf, _: Call) -> None:
+    if not page.memories and (meant := await scope_meant(lore, page.scope)):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-async def _versions(lore: Lore, found: list[Memory], call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(found))
-        return
+def _memories(page: verbs.MemoriesOf, _: Call) -> Sequence[Memory]:
+    return page.memories
+
+
+async def _versions(lore: Lore, found: list[Memory], _: Call) -> None:
     zone, columns = lore.settings.search.zone, ("version", "memory", "made", "made by", "status", "statement", "why")
     shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
     show.console().print(show.rows(shape, (_version_line(one, zone) for one in found)))
@@ -343,10 +332,7 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
     show_memories.versions(found, out, zone, evidence=False)
 
 
-async def _found(lore: Lore, answer: MemoryAnswer, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(answer))
-        return
+async def _found(lore: Lore, answer: MemoryAnswer, _: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
@@ -357,7 +343,7 @@ async def _found(lore: Lore, answer: MemoryAnswer, call: Call) -> None:
         out.print(Text(say("degraded: {why}", why=causes(show.inert(answer.degraded))), "yellow"))
 
 
-def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
+def _tell_list(found: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
         cells = ((_line(one, zone), show_memories.held(one, zone)) for one in found)
@@ -391,13 +377,13 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
     ]
 
 
+def _asked_for(found: verbs.VisibleMemories, call: Call) -> list[Visibility]:
+    return [one for one in found.memories if not (call.own["withheld"] and one.shown)]
+
+
 async def _visible(_: Lore, found: verbs.VisibleMemories, call: Call) -> None:
     every, room = found.memories, show.inert(call.asked["room"])
-    told = [one for one in every if not (call.own["withheld"] and one.shown)]
-    if call.as_json:
-        show.as_json(to_jsonable(told))
-        return
-    if told:
+    if told := _asked_for(found, call):
         shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
         show.console().print(show.rows(shape, map(privacy.seen, told)))
     hidden = sum(not one.shown for one in every)
@@ -408,13 +394,13 @@ async def _visible(_: Lore, found: verbs.VisibleMemories, call: Call) -> None:
 
 _NAMES = {"scope": "group", "memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
 history = command(verbs.HISTORY, _versions, names=_NAMES)
-app.command("list")(command(verbs.LIST, _listed, names=_NAMES, without=("offset",)))
+app.command("list")(command(verbs.LIST, _listed, in_json=_memories, after=_meant, names=_NAMES, without=("offset",)))
 app.command("history")(history)
 app.command("search")(command(verbs.SEARCH, _found, names=_NAMES | {"include_ended": "ended"}))
 app.command("evolve")(evolve)
 app.command("log")(log)
 app.command("diff")(command(verbs.DIFF, _differs, names=_NAMES | {"start": "from", "end": "to"}, placed=("end",)))
-app.command("as-of")(command(verbs.AS_OF, _then, names=_NAMES | {"at": "when"}, spread=("at",)))
+app.command("as-of")(command(verbs.AS_OF, _then, in_json=_memories, names=_NAMES | {"at": "when"}, spread=("at",)))
 app.command("blame")(command(verbs.BLAME, _blamed, names=_NAMES))
 app.command("revert")(command(verbs.REVERT, _reverted, names=_NAMES))
 app.command("restore")(command(verbs.RESTORE, _restored, names=_NAMES, before=_version))
@@ -422,5 +408,5 @@ app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)
 _WITHHELD = Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")]
-visible = command(verbs.VISIBLE, _visible, also={"withheld": (_WITHHELD, False)})
+visible = command(verbs.VISIBLE, _visible, in_json=_asked_for, also={"withheld": (_WITHHELD, False)})
 add_others(app, verbs.VERBS)

@@ -10,7 +10,7 @@ import typer
 from roomlore.core.errors import Deleted
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
 from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import with_people_named
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Room = Annotated[str, typer.Argument(help="The room's id or name.")]
 Message = Annotated[str, typer.Argument(help=show.MESSAGE_HELP)]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _USUAL_CORRECTOR = "caller"
 
 messages_app = typer.Typer(cls=Group, no_args_is_help=True, help="Delete messages.")

@@ -15,7 +15,7 @@ from roomlore.core.quotas import LIMITS, check_limits
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NO_LIMIT, _USUAL_LIMIT = "none", "usual"
 
 
@@ -271,10 +270,8 @@ async def _check_shared(lore: Lore, _: Mapping[str, Any]) -> None:
         )
 
 
-async def _jobs(_: Lore, page: verbs.JobPage, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(page.jobs))
-    elif page.jobs:
+async def _jobs(_: Lore, page: verbs.JobPage, __: Call) -> None:
+    if page.jobs:
         shape = show.table(
             "job", "room", "status", "attempts", "changed", "what it says", right=("attempts",), fixed=("job",)
         )
@@ -283,10 +280,7 @@ async def _jobs(_: Lore, page: verbs.JobPage, call: Call) -> None:
         typer.echo(say("No jobs."))
 
 
-async def _job(_: Lore, job: Job, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(job))
-        return
+async def _job(_: Lore, job: Job, __: Call) -> None:
     for name, value in to_jsonable(job).items():
         if value != "":
             typer.echo(f"{show.padded(say(name.replace('_', ' ')), 12)}{show.inert(str(value))}")
@@ -306,7 +300,9 @@ def _job_line(job: Job) -> list[str]:
 
 
 jobs_app = typer.Typer(cls=Group, invoke_without_command=True)
-jobs_app.callback()(command(verbs.LIST_JOBS, _jobs, without=("after",), before=_check_shared))
+jobs_app.callback()(
+    command(verbs.LIST_JOBS, _jobs, in_json=lambda page, _: page.jobs, without=("after",), before=_check_shared)
+)
 jobs_app.command("show")(command(verbs.GET_JOB, _job, before=_check_shared))
 jobs_app.command("retry")(command(verbs.RETRY_JOB, _job, before=_check_shared))
 models_app = typer.Typer(cls=Group, invoke_without_command=True, help="List language models, and try them.")

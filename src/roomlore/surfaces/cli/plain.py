@@ -9,7 +9,6 @@ import typer
 from roomlore.surfaces.cli import facts, searching, show
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.language import say
-from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import answer_with_people_named
 from roomlore.verbs import plain as verbs
 
@@ -20,24 +19,18 @@ if TYPE_CHECKING:
 
 
 async def _found(lore: Lore, answer: SearchAnswer, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(answer))
-        return
     out, zone = show.console(), lore.settings.search.zone
     if not answer.hits:
         out.print(say("Nothing in {where} fits; try other words.", where=show.inert(call.asked["room"], 80)))
     searching.found_in_lines(await answer_with_people_named(lore, answer), out, zone)
 
 
-async def _replied(lore: Lore, reply: Reply, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(reply))
-    else:
-        typer.echo(show.inert_piece(reply.text))
+async def _replied(_: Lore, reply: Reply, __: Call) -> None:
+    typer.echo(show.inert_piece(reply.text))
 
 
 ask = command(verbs.ASK, _found)
 _NAMES = {"statement": "text", "memory_id": "id"}
-remember = command(verbs.REMEMBER, facts.added, names=_NAMES, spread=("statement",), creates=True)
+remember = command(verbs.REMEMBER, facts.added, after=facts.unknown, names=_NAMES, spread=("statement",), creates=True)
 _NAMES_OF_REPLY = {"sender_id": "sender", "message_id": "id"}
 reply = command(verbs.REPLY, _replied, names=_NAMES_OF_REPLY, spread=("text",), creates=True)

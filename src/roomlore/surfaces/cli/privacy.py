@@ -17,7 +17,7 @@ from roomlore.core.errors import InvalidInput, NameNotId, NotFound
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.surfaces.cli import show, show_memories
-from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, scope_named, with_id
+from roomlore.surfaces.cli.frame import AsJson, Frame, frame_of, scope_meant, scope_named, with_id
 from roomlore.surfaces.cli.language import interface_language, say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -62,7 +62,7 @@ def audience(
         list[str] | None, typer.Option(help="The id of somebody who left; may be repeated.", metavar="PERSON")
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Make the room, and the database, if there is none.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show who can see a room, or say who can."""
     if member and (add or remove):

@@ -20,7 +20,7 @@ from roomlore.core.json_values import json_line
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
@@ -65,7 +65,7 @@ def evaluate(
         float | None,
         typer.Option(min=0, max=1, help="Exit with 1 if fewer contexts hold the answered message than this share."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell how well roomlore does on your own rooms, without labels and without a model; exits with 1 if something
     leaks, or if --least is missed."""
@@ -365,10 +365,7 @@ usage_app = typer.Typer(
 )
 
 
-async def _listed(_: Lore, page: verbs.UsagePage, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(page.records))
-        return
+async def _listed(_: Lore, page: verbs.UsagePage, __: Call) -> None:
     numbers = ("messages", "tokens", "score", "feedback")
     shape = show.table("context", "built", "room", "for", "strategy", "arm", *numbers, right=numbers)
     show.console().print(show.rows(shape, map(_record_line, page.records)))
@@ -400,10 +397,7 @@ async def _exported(_: Lore, rows: AsyncIterator[Mapping[str, Any]], call: Call)
     typer.echo(say("wrote {contexts}", contexts=show.counted(count, "context")), err=True)
 
 
-async def _reported(_: Lore, found: UsageReport, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(found))
-        return
+async def _reported(_: Lore, found: UsageReport, __: Call) -> None:
     numbers = ("contexts", "rooms", "tokens", "saved", "score", "ms", "degraded", "answered", "judged", "feedback")
     shape = show.table("arm", *numbers, right=numbers)
     show.console().print(show.rows(shape, map(_arm, found.arms)))
@@ -438,6 +432,6 @@ _OUTPUT = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
 ]
-usage_app.command("list")(command(verbs.LIST_USAGE, _listed))
+usage_app.command("list")(command(verbs.LIST_USAGE, _listed, in_json=lambda page, _: page.records))
 usage_app.command("report")(command(verbs.REPORT_USAGE, _reported))
 usage_app.command("export")(command(verbs.EXPORT_USAGE, _exported, also={"output": (_OUTPUT, None)}, without=("json",)))

@@ -20,7 +20,7 @@ from roomlore.core.models import LinkKind, Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, viewer_of
+from roomlore.surfaces.cli.frame import AsJson, Frame, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import context_with_people_named, with_people_named
@@ -44,7 +44,7 @@ def rooms(
         str | None,
         typer.Argument(metavar="[PART]", help="Only rooms whose id or name has this in it, in any case; else all."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the rooms, or those whose id or name has a part."""
 
@@ -105,7 +105,7 @@ def threads(
     ] = None,
     ids: Ids = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of threads, or of messages of the thread.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List a room's latest threads, or show one."""
     if thread is None:
@@ -200,7 +200,7 @@ def settings(
         list[str] | None,
         typer.Option("--unset", help="Take the room's own value back; may be repeated.", metavar="NAME"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show every setting with its value and source, or a room's, or change a room's."""
     wanted = {**_read_changes(changes or ()), **dict.fromkeys(unset or ())}
@@ -383,20 +383,22 @@ def _check(given: Mapping[str, Any]) -> None:
 
 async def _digested(lore: Lore, made: Digest, call: Call) -> None:
     zone = lore.settings.search.zone
-    if call.own["mark_read"] and made.for_user is not None:
-        await verbs.READ(lore, None, room=call.gives["room"], user_id=made.for_user)
-    if call.as_json:
-        show.as_json(to_jsonable(made))
-    elif call.own["as_prompt"]:
+    if call.own["as_prompt"]:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:
         _print(made, call.gives.get("since"), zone)
+
+
+async def _marked_read(lore: Lore, made: Digest, call: Call) -> None:
+    if call.own["mark_read"] and made.for_user is not None:
+        await verbs.READ(lore, None, room=call.gives["room"], user_id=made.for_user)
 
 
 _MARK_READ = typer.Option("--mark-read", help="Mark what is there as read by the person of --for.")
 digest = command(
     verbs.DIGEST,
     _digested,
+    after=_marked_read,
     names={"for_user": "for"},
     for_viewer=True,
     also={

@@ -16,7 +16,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult, own_state
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Group, ShownTo, frame_of, viewer_of
+from roomlore.surfaces.cli.frame import AsJson, Group, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.given import STDIN, json_object, text_of
 from roomlore.surfaces.cli.language import helped, say
 from roomlore.surfaces.jsonable import session_line, to_jsonable
@@ -208,7 +208,6 @@ app = typer.Typer(
 
 _PAGE = 500
 _KEPT = verbs.CONTEXT.stored
-_Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NAMES = {
     "conversation_id": "conversation",
     "user_id": "user",
@@ -228,10 +227,7 @@ def _command(name: str, verb: Verb, tells: Callable[[Any, Call], None], **option
     """Add a command. `tells`: prints the answer for people."""
 
     async def shows(_: Lore, answer: Any, call: Call) -> None:
-        if call.as_json:
-            show.as_json(to_jsonable(answer))
-        else:
-            tells(answer, call)
+        tells(answer, call)
 
     app.command(name)(command(verb, shows, names=_NAMES, bounded=False, **options))
 
@@ -266,11 +262,8 @@ def _listed(found: list[Checkpoint], call: Call) -> None:
 
 
 async def _context(lore: Lore, built: SessionContext, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(built))
-    else:
-        window = call.gives.get("model_context_window") or lore.settings.sessions.model_context_window
-        print_context(built, window, show.console(), covered=await _is_covered(lore, built))
+    window = call.gives.get("model_context_window") or lore.settings.sessions.model_context_window
+    print_context(built, window, show.console(), covered=await _is_covered(lore, built))
 
 
 async def _is_covered(lore: Lore, built: SessionContext) -> bool:
@@ -302,7 +295,7 @@ _command("create", verbs.CREATE, lambda value, _: standing(value, show.console()
 
 
 @app.command("list", help=helped(verbs.LIST.help))
-def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: _Json = False) -> None:
+def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: AsJson = False) -> None:
     async def work(lore: Lore) -> list[Session]:
         found, whom = list[Session](), await viewer_of(lore, viewer)
         while page := await lore.sessions.page(
@@ -338,7 +331,7 @@ def state(
     ctx: typer.Context,
     conversation: Annotated[str, typer.Argument(help=helped(verbs.GET["conversation_id"].help))],
     patch: Annotated[str, typer.Argument(help="A JSON merge patch; `-` is standard input.")],
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Merge a patch into the data that agents store with a session: objects merge, null removes."""
     wanted = json_object(text_of(patch), "The patch")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
-from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json, readable, with_value
 from roomlore.core.sessions.window import shown
+from roomlore_integrations.payloads import Readable, call_line, give_back, keep, plain_json, readable, with_value
 
 try:
     from langchain_core.chat_history import BaseChatMessageHistory

@@ -42,8 +42,8 @@ from roomlore.core.records import (
     with_own_names,
 )
 from roomlore.settings import Settings
-from roomlore.surfaces.shapes import in_words, time_of, time_or_day
 from roomlore_server.http.problems import Refused
+from roomlore_server.shapes import in_words, time_of, time_or_day
 
 # A string, or the part of one at the end of a piece. Possessive: each byte is read once.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)

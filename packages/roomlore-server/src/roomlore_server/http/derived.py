@@ -13,9 +13,9 @@ from roomlore.core.errors import InvalidInput, UnknownRoom
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
 from roomlore.core.memory.writing import is_longer, scope_of
-from roomlore.surfaces.forms import Shape, Shapes, shape
 from roomlore.verbs.table import Argument, Many, Moment, Page, Reference, Text, Time, Verb, Words, missing
 from roomlore.wiring import Lore
+from roomlore_server.forms import Shape, Shapes, shape
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, OfRoom, TimeOrDay, needs_one
 from roomlore_server.http.guard import Admin, Caller, Reader, ShownTo, Writer, caller_of

@@ -31,7 +31,6 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
 from roomlore.surfaces.jsonable import IF_ANY, made_from
-from roomlore.surfaces.shapes import model_of
 from roomlore.verbs import memories as verbs
 from roomlore.wiring import Lore
 from roomlore_server.http import problems
@@ -40,6 +39,7 @@ from roomlore_server.http.derived import add_routes
 from roomlore_server.http.guard import Admin, Reader
 from roomlore_server.http.paths import MOST, AdminsGroup, After, EvolutionId, Group, PageLimit, Reason
 from roomlore_server.http.routers import Router
+from roomlore_server.shapes import model_of
 
 
 @dataclass(frozen=True, kw_only=True)

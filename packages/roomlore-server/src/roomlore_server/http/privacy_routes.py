@@ -19,7 +19,6 @@ from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
 from roomlore.core.visibility import SeenIn
 from roomlore.surfaces import long_work
 from roomlore.surfaces.jsonable import made_from
-from roomlore.surfaces.shapes import model_of
 from roomlore.verbs.memories import VISIBLE
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
@@ -29,6 +28,7 @@ from roomlore_server.http.guard import Admin, ShownTo, Writer
 from roomlore_server.http.memory_routes import OneMemory, one_memory
 from roomlore_server.http.paths import MemoryId, Reason
 from roomlore_server.http.routers import Router
+from roomlore_server.shapes import model_of
 
 privacy = Router(prefix="/privacy", tags=["privacy"])
 

@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from roomlore.core import errors
 from roomlore.surfaces.library_words import into_chinese, preferred
-from roomlore.surfaces.shapes import in_words
 from roomlore_server.http.answers import dump
+from roomlore_server.shapes import in_words
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -17,13 +17,13 @@ from roomlore.core.models import Message, Role
 from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.surfaces.jsonable import NAMES, named
-from roomlore.surfaces.shapes import model_of
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import MESSAGE_FIELDS, Bounds, OfRoom, described, needs_any, one_room
 from roomlore_server.http.event_stream import EventStream, event, failure, written
 from roomlore_server.http.guard import Writer
 from roomlore_server.http.problems import Problem
 from roomlore_server.http.routers import Router
+from roomlore_server.shapes import model_of
 
 log = structlog.get_logger(__name__)
 

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.surfaces.shapes import shape_of
 from roomlore_server.http.answers import reply
 from roomlore_server.http.bodies import written
+from roomlore_server.shapes import shape_of
 
 
 class Router(APIRouter):

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model, model_validator
 
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS
-from roomlore.surfaces.forms import Shape, Shapes, shape
-from roomlore.surfaces.shapes import time_or_day
 from roomlore.verbs.table import Argument, Moment, Page, Reference, Text, Verb, Words
+from roomlore_server.forms import Shape, Shapes, shape
+from roomlore_server.shapes import time_or_day
 
 MAX_LISTED = 50
 MAX_QUERY = 4_000

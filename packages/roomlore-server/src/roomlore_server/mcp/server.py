@@ -22,10 +22,10 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.memory.memory import check_scope
 from roomlore.settings import Settings
 from roomlore.surfaces.logs import where
-from roomlore.surfaces.shapes import in_words
 from roomlore.wiring import open_lore
 from roomlore_server.mcp.answers import NOTICE
 from roomlore_server.mcp.tools import TOOLS, Tool, Visitor
+from roomlore_server.shapes import in_words
 
 INSTRUCTIONS = (
     "roomlore remembers what was said in chats. Call memory_prompt or search_memories before you answer about a "

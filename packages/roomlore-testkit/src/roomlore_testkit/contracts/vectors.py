@@ -11,7 +11,7 @@ from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.texts import HARD_TEXTS
+from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
 
 DIMENSIONS = 16
 MODEL = EmbeddingModel(name="model", dimensions=DIMENSIONS)

@@ -11,17 +11,7 @@ from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import LinkKind
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link
-from roomlore_testkit.contracts.texts import (
-    ROOM,
-    TENANT,
-    conversation,
-    erase,
-    everything,
-    fill,
-    relink,
-    replace,
-    threads_of,
-)
+from storage_contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace, threads_of
 
 
 class WriterContract:

@@ -11,17 +11,8 @@ from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
 from roomlore.ports.storage import GrownThread, Storage
 from roomlore_testkit.builders import START, entry, features, link
-from roomlore_testkit.contracts.texts import (
-    HARD_TEXTS,
-    ROOM,
-    TENANT,
-    conversation,
-    erase,
-    everything,
-    fill,
-    relink,
-    replace,
-)
+from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
+from storage_contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
 
 
 async def _related(

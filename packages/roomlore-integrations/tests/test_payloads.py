@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json, readable
+from roomlore_integrations.payloads import Readable, call_line, give_back, keep, plain_json, readable
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.health import CounterReading, growth, kept, per_minute, quantile, share, thinned
+from roomlore_console.counters import CounterReading, growth, kept, per_minute, quantile, share, thinned
 
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

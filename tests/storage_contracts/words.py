@@ -17,7 +17,7 @@ from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
+from storage_contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
 
 
 class Fact(NamedTuple):

@@ -12,7 +12,7 @@ from roomlore.core.models import ApiKey
 from roomlore.ports.administration import Archive
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry
-from roomlore_testkit.contracts.texts import ROOM, TENANT, digest, erase, fill
+from storage_contracts.texts import ROOM, TENANT, digest, erase, fill
 
 _DAY = timedelta(days=1)
 _ODD = "租户 \x00 \ud800"

@@ -15,7 +15,7 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Sc
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, change, memory
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.texts import TENANT
+from storage_contracts.texts import TENANT
 
 SCOPE = "user:ann"
 MINUTE = timedelta(minutes=1)

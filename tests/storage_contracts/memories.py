@@ -14,7 +14,8 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, Memo
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, change, memory
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.memory_log import (
+from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
+from storage_contracts.memory_log import (
     MINUTE,
     SCOPE,
     after,
@@ -27,7 +28,7 @@ from roomlore_testkit.contracts.memory_log import (
     update,
     versions,
 )
-from roomlore_testkit.contracts.texts import HARD_TEXTS, TENANT
+from storage_contracts.texts import TENANT
 
 _STATEMENTS = ("likes tea", "喜欢喝茶", "👋🏽 e\u0301", "a\x00b", "\ud800 lone", "\x1a0 \\", "")
 MESSAGES = [f"m{n}" for n in range(1, 9)]
@@ -412,7 +413,7 @@ def _place(seen: Sequence[tuple[str, Memory]]) -> str | None:
 @pytest.mark.parametrize("seed", [1, 2])
 class MemoryStoryContract:
     async def test_the_tables_are_the_log_replayed(self, storage: Storage, seed: int) -> None:
-        rng = Random(seed)  # noqa: S311
+        rng = Random(seed)
         stories = [Story("user:ann", rng), Story("group:g", rng)]
         while any(len(story.changes) < 60 for story in stories):
             story = rng.choice(stories)

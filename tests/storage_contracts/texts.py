@@ -7,6 +7,7 @@ from roomlore.core.models import ApiKey, Entry, Link, Room
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link, usage_record
 from roomlore_testkit.case_table import all_cases
+from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
 
 TENANT = "acme"
 ROOM = "room"
@@ -60,22 +61,6 @@ def conversation() -> list[Entry]:
         entry(3, features=features(keywords=("deploy",)), link=link(1, 2)),
         entry(4, sender_id="bo", reply_to="m3", root_id="m1", link=link(1, 3)),
     ]
-
-
-HARD_TEXTS = [
-    "a\x00b",
-    "\x00",
-    "\x1a",
-    "\x1a0",
-    "\x1a\x1a0\x00\x1au0041",
-    "\\x00 \\u0000 \\",
-    "\ud800 lone \udfff",
-    "'; DROP TABLE messages; --",
-    '" OR 1=1 %s %(a)s :a ?',
-    "e\u0301 👩‍👩‍👧 部署 \u202e",
-    "\r\n\t\x7f\ufeff",
-    "null",
-]
 
 
 def _filled_with(text: str) -> Entry:

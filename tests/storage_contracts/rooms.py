@@ -14,7 +14,7 @@ from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ApiKey, Role, Room
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, usage_record
-from roomlore_testkit.contracts.texts import ROOM, TENANT, digest, erase, fill
+from storage_contracts.texts import ROOM, TENANT, digest, erase, fill
 
 
 class RoomsContract:

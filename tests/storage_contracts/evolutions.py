@@ -16,8 +16,9 @@ from roomlore.ports.progress import OF_PEOPLE, DueRoom, RoomBehind
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, evolution
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.contracts.memory_log import SCOPE
-from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
+from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
+from storage_contracts.memory_log import SCOPE
+from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 
 async def add(storage: Storage, given: Evolution, *, tenant: str = TENANT) -> bool:

@@ -13,8 +13,9 @@ from roomlore.core.search.hits import EmbeddingModel, IndexState, IndexTask
 from roomlore.ports.progress import MEMORY_VECTORS, VECTORS, WORDS
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, change, entry, memory
-from roomlore_testkit.contracts.memory_log import SCOPE, apply, update
-from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
+from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
+from storage_contracts.memory_log import SCOPE, apply, update
+from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 LEASE = timedelta(minutes=5)
 

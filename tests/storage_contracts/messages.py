@@ -15,15 +15,7 @@ from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, link
-from roomlore_testkit.contracts.texts import (
-    ROOM,
-    TENANT,
-    erase,
-    everything,
-    fill,
-    relink,
-    replace,
-)
+from storage_contracts.texts import ROOM, TENANT, erase, everything, fill, relink, replace
 
 _RICH = Entry(
     message=StoredMessage(
