@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 
+from roomlore.core import lexicon
 from roomlore.core.dates.calendar import ENGLISH as HOLIDAYS
 from roomlore.core.dates.calendar import (
     ONE_DAY,
@@ -40,28 +41,23 @@ from roomlore.core.dates.calendar import (
 )
 from roomlore.core.patterns import lazy_pattern
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+MONTHS = lexicon.values("months", "en")
+_MONTH_IN_FULL = lexicon.alternatives("month_full", "en") + "|may"
+WEEKDAYS = lexicon.values("weekdays", "en")
+NUMBERS = lexicon.values("numbers", "en")
 # April, June and August are also names, "may" and "march" are verbs, and "sat" and "dec" are ambiguous.
 SURE_MONTHS = frozenset(("january", "february", "july", "september", "october", "november", "december"))
-SPOKEN_DAYS = {
-    "day before yesterday": -2,
-    "yesterday": -1,
-    "today": 0,
-    "tonight": 0,
-    "tomorrow": 1,
-    "day after tomorrow": 2,
-}
+SPOKEN_DAYS = lexicon.values("spoken_days", "en")
+_UNITS = lexicon.values("units", "en")
+_VAGUE = lexicon.values("vague_counts", "en")
+_STEPS = lexicon.values("steps", "en")
+_ORDINALS = lexicon.values("ordinals", "en")
+_SEASONS = lexicon.values("seasons", "en")
+_NAMED_SEASON = "|".join(_SEASONS)
 
-MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:(?<!may)\.(?= ?[0-9]))?"
-)
-WEEKDAY = (
-    r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?"
-    r"|sun(?:day)?)\b"
-)
+# The full stop of a month that is cut short; May is not.
+MONTH = rf"(?P<month>{lexicon.alternatives('month', 'en')})\b(?:(?<!may)\.(?= ?[0-9]))?"
+WEEKDAY = rf"(?P<weekday>{lexicon.alternatives('weekday_any', 'en')})"
 DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
 TO_DAY = r"(?: ?(?:-|to|until|through|till|and) ?(?P<last>3[01]|[12][0-9]|0?[1-9])(?:st|nd|rd|th)?)?"
 A_YEAR = r"(?:19|20)[0-9]{2}"
@@ -71,9 +67,9 @@ COUNT = (
     rf"(?P<count>[0-9]{{1,3}}|(?:a )?couple of|(?:a )?couple|a few|few|several|half an?|half|an?|{'|'.join(NUMBERS)})"
 )
 LOW = rf"(?:(?P<low>[0-9]{{1,3}}|{'|'.join(NUMBERS)})(?: or | to |-))?"
-UNIT = r"(?P<unit>minute|min|hour|hr|day|week|fortnight|month|year|yr)s?\b"
+UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?\b"
 AGO = rf"{LOW}{COUNT} {UNIT} (?:ago|back)\b(?: today\b)?"
-SEASON = r"(?P<season>spring|summer|fall|autumn|winter)\b"
+SEASON = rf"(?P<season>{_NAMED_SEASON})\b"
 HOLIDAY = (
     r"(?P<holiday>new year'?s (?:eve|day)|(?:chinese |lunar )?new year|spring festival|mid-autumn festival"
     r"|dragon boat festival|valentine'?s day|easter|halloween|thanksgiving|christmas(?: eve| day)?)\b"
@@ -91,7 +87,7 @@ START = lazy_pattern(
     |(?P<spoken>today|yesterday|tomorrow|tonight|day[ ](?:before|after)[ ]|other[ ]day|earlier[ ]today|just[ ]now
       |(?:week|month|year|weekend|night)[ ]before[ ]last)
     |(?P<ago>{re.sub(r"[?]P<[a-z]+>", "?:", AGO).replace(" ", "[ ]")})
-    |(?P<season_name>spring|summer|fall|autumn|winter)
+    |(?P<season_name>{_NAMED_SEASON})
     |(?P<quarter_name>q[1-4]|(?:first|second|third|fourth)[ ]quarter)
     |(?P<holiday_name>new[ ]year|chinese[ ]n|lunar[ ]n|mid-a|dragon[ ]b|valen|easter|hallow|thanksg|christm)
     )""",
@@ -101,13 +97,12 @@ START = lazy_pattern(
 _PIECE_OF = (
     r"(?:end|start|beginning|middle|half|quarters?|weeks?|weekends?|months?|days?|rest|part|night|morning) (?:of|in)"
 )
-_FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 ENDS = lazy_pattern(r" ?(?:[?!,;:)\"]|\.(?![0-9])|$)")
 ENDS_OR_PART = lazy_pattern(rf",? (?:morning|afternoon|evening|night)\b|{ENDS.pattern}")
 DATE_FOLLOWS = lazy_pattern(rf",? (?:{'|'.join(MONTHS)}|[0-9])")
 IN = lazy_pattern(
     r"(?:\b(?:in|during|since|throughout|until|till|early|late|mid|middle|through|[a-z]+day (?:of|in)"
-    rf"|{_PIECE_OF})[ -]|\b(?:{_FULL_MONTHS})(?: and | or | to | ?- ?))$"
+    rf"|{_PIECE_OF})[ -]|\b(?:{_MONTH_IN_FULL})(?: and | or | to | ?- ?))$"
 )
 AROUND = lazy_pattern(r"\b(?:before|after|between|around|about|by) $")
 FROM = lazy_pattern(r"\bfrom $")
@@ -144,15 +139,12 @@ FESTIVE = lazy_pattern(
 VERSION = lazy_pattern(r"(?:\bv|version |release |build )$")
 
 
-_UNITS = {"min": "minute", "hr": "hour", "yr": "year"}
-_VAGUE = {"couple": (2.0, 3.0), "few": (2.0, 7.0), "several": (2.0, 7.0), "half": (0.5, 0.5)}
-_STEPS = {"last": -1, "previous": -1, "past": -1, "this past": -1, "this": 0, "next": 1, "coming": 1, "this coming": 1}
 Maker = Callable[[int], Period]
 
 
 def counted(match: re.Match[str]) -> tuple[float, float, str]:
     """Return the least and the greatest number of units meant, and the unit."""
-    word, unit = match["count"], _UNITS.get(match["unit"], match["unit"])
+    word, unit = match["count"], _UNITS[match["unit"]]
     low, high = next((range_ for key, range_ in _VAGUE.items() if key in word), (_number(word), _number(word)))
     if match.groupdict().get("low"):
         low = min(high, _number(match["low"]))
@@ -162,15 +154,15 @@ def counted(match: re.Match[str]) -> tuple[float, float, str]:
 def _number(word: str) -> float:
     if word.isdigit():
         return float(word)
-    return NUMBERS.index(word) + 1.0 if word in NUMBERS else 1.0
+    return float(NUMBERS.get(word, 1))
 
 
 def weekday_number(word: str) -> int:
-    return WEEKDAYS.index(word[:3])
+    return int(WEEKDAYS[word[:3]])
 
 
 def _month_number(match: re.Match[str]) -> int:
-    return MONTHS.index(match["month"][:3]) + 1
+    return int(MONTHS[match["month"][:3]])
 
 
 def _capital(match: re.Match[str], group: str, asked: Asked) -> bool:
@@ -201,8 +193,7 @@ def _monthly(match: re.Match[str]) -> Maker:
 
 
 def _seasonal(match: re.Match[str]) -> Maker:
-    name = match["season"]
-    return lambda y: season(y, "autumn" if name == "fall" else name)
+    return lambda y: season(y, _SEASONS[match["season"]])
 
 
 def _holiday_maker(match: re.Match[str]) -> Maker:
@@ -448,8 +439,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 }
 
 
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1}
-_ORDINAL = r"(?P<ordinal>first|second|third|fourth|last|final|1st|2nd|3rd|4th)"
+_ORDINAL = rf"(?P<ordinal>{'|'.join(_ORDINALS)}|1st|2nd|3rd|4th)"
 _CLOCK = r"(?P<hour>1[0-9]|2[0-3]|0?[0-9])(?::(?P<minute>[0-5][0-9])(?::[0-5][0-9])?)?(?: ?(?P<half>[ap])\.?m\b\.?)?"
 _LARGE = ("week", "month", "season", "quarter", "half", "year", "stretch")
 
