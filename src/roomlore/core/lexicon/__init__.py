@@ -16,6 +16,7 @@ from typing import Any
 from roomlore.core.patterns import lazy_pattern
 
 # A name in braces; a count of repetitions in braces has figures.
+_NOTHING = "(?!)"
 _REFERENCE = lazy_pattern(r"\{([a-z_]+)\}")
 
 
@@ -40,7 +41,7 @@ def alternatives(name: str, language: str = "") -> str:
             found.append(rf"\b(?:{whole})\b")
         if parts := _forms(one, name, "parts"):
             found.append(parts)
-    return f"(?:{'|'.join(found)})" if found else "(?!)"
+    return f"(?:{'|'.join(found)})" if found else _NOTHING
 
 
 def words(name: str, language: str = "") -> frozenset[str]:
@@ -68,4 +69,4 @@ def _forms(language: str, name: str, key: str) -> str:
 
 
 def _all_forms(language: str, name: str) -> str:
-    return "|".join(filter(None, (_forms(language, name, key) for key in ("words", "parts"))))
+    return "|".join(filter(None, (_forms(language, name, key) for key in ("words", "parts")))) or _NOTHING
