@@ -13,6 +13,7 @@ from typing import Literal
 import regex
 import Stemmer
 
+from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 
 
@@ -373,36 +374,12 @@ def language(text: str) -> Literal["zh", "en"]:
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
 _ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
-_SOMEBODY = r"(?:any|some)(?:one|body)"
 _OPENERS = lazy_pattern(
-    rf"""(?:^|[.!?;\n,:][ ]{{0,3}}|\b(?:so|ok|okay|well|but|and|hi|hello|hey|also|then|now|guys|all)\b,?\s{{1,3}})
-    (?:how(?:['’]?s|\s+(?:do|does|did|can|could|to|would|should|come|about|is|are|was|many|much|long|often|far|big|old|else))
-    |what(?:['’]?s|\s+(?:is|are|was|were|do|does|did|would|should|could|can|about|if|kind|sort|version|type|happens?|else))
-    |why\s+(?:is|are|was|do|does|did|would|wo|should|can|ca|not|isn|don|doesn|won)
-    |where(?:['’]?s|\s+(?:is|are|do|does|did|can|could|would|should))
-    |who(?:['’]s|\s+(?:is|are|was|do|does|did|can|has|knows?))
-    |when\s+(?:is|are|will|does|did|can|should)
-    |which\s+(?:one|is|are|version|do|should|would|of)
-    |(?:is|are|was|were|isn['’]?t|aren['’]?t)
-      \s+(?:there|it|this|that|the|you|your|any|{_SOMEBODY}|they|these|my|an?|he|she|we)
-    |(?:can|could|would|should|will|shall|can['’]?t|couldn['’]?t|wouldn['’]?t|shouldn['’]?t)
-      \s+(?:i|you|u|we|they|he|she|it|this|that|the|any|{_SOMEBODY}|there|your|my)
-    |(?:do|does|did|have|has|had|don['’]?t|doesn['’]?t|didn['’]?t|haven['’]?t)\s+(?:i|you|u|we|they|he|she|{_SOMEBODY})
-    )\b""",
-    re.VERBOSE,
+    rf"(?:^|[.!?;\n,:] {{0,3}}|\b{lexicon.forms('before_question', 'en')}\b,?\s{{1,3}})"
+    rf"{lexicon.forms('question_opening', 'en')}\b"
 )
-_CALLS = lazy_pattern(
-    rf"\b{_SOMEBODY}\s+(?:here\s+)?(?:knows?|has|have|using|used?|tried|able|help|got|familiar|can|could|tell|else)\b"
-    r"|\bany\s+(?:ideas?|suggestions?|tips|thoughts|clue|hints?|advice|way|recommendations?)\b"
-    rf"|\b(?:do|does|did)\s+(?:you|{_SOMEBODY})\b|\bis\s+there\s+(?:a|any)\s*way\b"
-)
-_CHINESE_ASKED = lazy_pattern(
-    r"(?<![没沒])[什甚][么麼麽](?![都也])|(?<![无無论論])(?:怎[么麼麽样樣]|如何)(?![都也])|为[什何啥]|為[什何]|为么"
-    r"|咋|哪[个個里裡儿兒些位种種一]|多少"
-    r"|[谁誰](?![都也])|请问|請問|是否|能否|可否|求助|求教|几[点个時时号天]|幾[點個時天]"
-    r"|(?:有[没沒]有|([能会會要行对對是好可用])不(?:\1|可以)|可不可以|知不知道)"
-    r"|[吗嗎](?=$|[\s。.,!~?)])|(?<![没什怎那这甚])[么麼](?=$|[\s?~])|呢(?=$|[\s?~])|干嘛|幹嘛"
-)
+_CALLS = lexicon.pattern("call")
+_CHINESE_ASKED = lazy_pattern(lexicon.alternatives("question", "zh"))
 
 
 def is_question(text: str) -> bool:
@@ -420,33 +397,10 @@ def asks(folded: str) -> bool:
 
 
 _THANKS_HINT = lazy_pattern(r"[谢謝]|th(?:an|n?x)|ty|tnx|cheers|appreciated|辛苦了|3q")
-_THANKS = lazy_pattern(
-    r"(?<!no )\b(?:thanks|thank\s+(?:you|u|god)|thankyou|thn?x|tnx|ty|tyvm|tysm|cheers|much appreciated)\b"
-    r"(?!\s+in\s+advance)"
-    r"|(?<!先)(?:谢谢|謝謝|多谢|多謝|感谢|感謝|谢了|謝了|谢啦|辛苦了)|\b3q\b"
-)
-_GREETING = lazy_pattern(
-    r"[\s\W]*(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|sup|good\s+(?:morning|afternoon|evening|day)|morning)\b"
-    r"|大家好|你们好|你們好|各位好|你好|您好|哈[喽啰囉]|嗨|[早晚]安|早上好|上午好|中午好|下午好|晚上好|早(?=$"
-    r"|[\s!~.,])|在吗|在嗎)"
-)
+_THANKS = lexicon.pattern("thanking")
+_GREETING = lazy_pattern(rf"[\s\W]*(?:{lexicon.alternatives('greeting')})")
 
-_REQUEST = lazy_pattern(
-    r"""(?:^|[,.!;:~。\s])\s{0,3}(?:
-    (?:(?:and|but|so|now|then|also|next|just)\s{1,3}){0,2}
-      (?:(?:please|pls|plz|kindly)\s+\w
-      |(?:i|we)\s+(?:(?:also|still|now|just|only)\s+)?(?:need|want)\s+(?!to\b)
-      |(?:add|remind|let\s+me\s+know|send|forward)\s+\w
-      |(?:give|tell|show|check|bring|book|call|put|remove|delete|fix|update|change|share|post|write|move)
-        \s+(?:me|us|him|her|them|it|the|my|our|your|this|that|these|those|an?|one)\b)
-    |and\s+(?:also\s+)?(?:the|my|our|another|one\s+more)\b
-    |(?:另外|顺便|順便|那|也){0,2}
-      (?:[还還](?:要|需|差|缺|少|想|得)|需要|再[发發给給来來帮幫要加看查说說订訂送传傳寄买買拿带帶]
-      |(?:麻烦|麻煩|劳驾|勞駕|拜托|拜託)(?![你您大家]{0,2}了)|[请請](?![客多])|[帮幫][我忙他她咱]|把|记得|記得|[别別]忘
-      |[发發给給传傳寄送拿带帶订訂查改删刪加][一下份个個张張我他她它])
-    )""",
-    re.VERBOSE,
-)
+_REQUEST = lazy_pattern(rf"(?:^|[,.!;:~。\s])\s{{0,3}}(?:{lexicon.alternatives('request')})")
 
 
 def is_thanks(text: str) -> bool:

@@ -79,7 +79,7 @@ EDGE_OF_YEAR = (
     r"(?P<edge>初(?![一二三四中级恋次始期吻夏春秋冬雪])|底(?![下部层线特薪片])|末(?![班日期世尾])"
     r"|(?<=年)中(?![国秋学考旬午文心超间]))"
 )
-WEEK = lexicon.alternatives("week", "zh")
+WEEK = lexicon.forms("week", "zh")
 WHICH = r"(?P<which>上上|上|下下|下|这|本)一?个?"
 WHICH_WEEK = rf"(?<![晚早马网线路街赶加天地以]){WHICH}{WEEK}(?![边岁年长围刊转到身报]|期(?![中末]))"
 WHICH_MONTH = rf"(?<![天地晚登马]){WHICH}月(?![球亮光台老饼牙色圆嫂])份?"

@@ -42,7 +42,7 @@ from roomlore.core.dates.calendar import (
 from roomlore.core.patterns import lazy_pattern
 
 MONTHS = lexicon.values("months", "en")
-_MONTH_IN_FULL = lexicon.alternatives("month_full", "en") + "|may"
+_MONTH_IN_FULL = lexicon.forms("month_full", "en") + "|may"
 WEEKDAYS = lexicon.values("weekdays", "en")
 NUMBERS = lexicon.values("numbers", "en")
 # April, June and August are also names, "may" and "march" are verbs, and "sat" and "dec" are ambiguous.
@@ -56,8 +56,8 @@ _SEASONS = lexicon.values("seasons", "en")
 _NAMED_SEASON = "|".join(_SEASONS)
 
 # The full stop of a month that is cut short; May is not.
-MONTH = rf"(?P<month>{lexicon.alternatives('month', 'en')})\b(?:(?<!may)\.(?= ?[0-9]))?"
-WEEKDAY = rf"(?P<weekday>{lexicon.alternatives('weekday_any', 'en')})"
+MONTH = rf"(?P<month>{lexicon.forms('month', 'en')})\b(?:(?<!may)\.(?= ?[0-9]))?"
+WEEKDAY = rf"(?P<weekday>{lexicon.forms('weekday_any', 'en')})\b"
 DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
 TO_DAY = r"(?: ?(?:-|to|until|through|till|and) ?(?P<last>3[01]|[12][0-9]|0?[1-9])(?:st|nd|rd|th)?)?"
 A_YEAR = r"(?:19|20)[0-9]{2}"

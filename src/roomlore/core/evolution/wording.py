@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.prompt import comparison_form, found
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.subjects import FIELDS, subjects
@@ -50,13 +51,11 @@ def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
 
 
 _DAY = lazy_pattern(
-    r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?(?![a-z]))|(?<![a-z])weekend(?=s?(?![a-z]))"
-    r"|(?:周|週|星期|礼拜"
-    r"|禮拜)(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
+    rf"(?<![a-z])(?:{lexicon.forms('weekday', 'en')}|weekend)(?=s?(?![a-z]))"
+    rf"|{lexicon.forms('week', 'zh')}(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
 )
 _WEEK_OF_DAY = lazy_pattern(
-    r"[上下这這本]{1,2}[个個]?(?=周|週|星期|礼拜|禮拜)"
-    r"|\b(?:next|last|this)(?= (?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    rf"[上下这這本]{{1,2}}[个個]?(?={lexicon.forms('week', 'zh')})|\b(?:next|last|this)(?= {lexicon.forms('weekday', 'en')})"
 )
 _SHORT_DAY = lazy_pattern(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
@@ -110,37 +109,12 @@ _ENGLISH = {
 }
 _WORD = lazy_pattern(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
 _ONE = lazy_pattern(r"(?<![a-z])(?:one|once|first)(?![a-z])")
-_DENIAL = lazy_pattern(
-    r"\b(?:not|no|never|cannot|without|neither|nor|nobody|nothing|none|forbid(?:den|s)?|banned|prohibited"
-    r"|off[ -]limits|[a-z]+n['’]t|dont|doesnt|cant|wont|isnt)\b"
-    r"|不(?!过(?!敏)|過(?!敏)|[错錯仅僅但然少久断斷管论論同变變])|[没沒](?![错錯])|勿|[无無](?![论論])"
-    r"|[别別](?![人的墅忘])|禁"
-)
-_REMINDER = lazy_pattern(r"\b(?:do not|don['’]?t|never) forget\b|\bno (?:doubt|problem|worries)\b|\bnot only\b")
-_TURN = lazy_pattern(
-    r"\b(?:any ?more|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:l?ed)?|stop(?:ped|s)?|clos(?:ed?|es)|over"
-    r"|ended|quit|left|leav(?:es?|ing)|out|postponed|replac(?:ed?|es)|from now on|used to|wrong|only)\b"
-    r"|改|换|換|取消|停|关了|關了|退出|离开|離開|搬|以后|以後|从今|只|错了|錯了|结束|結束"
-)
-_CHANGED = lazy_pattern(
-    r"\b(?:any ?more|no longer|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:s|l?ed)?|call(?:s|ed)? off"
-    r"|stop(?:ped|s)?|ended"
-    r"|quit|postponed|push(?:ed)?|shift(?:ed|s)?|switch(?:ed|es)?|replac(?:ed?|es)|from now on|used to|delet(?:ed?"
-    r"|es)|remov(?:ed?|es)"
-    r"|went (?:up|down)|rais(?:ed?|es)|lower(?:ed|s)?|off|now|new|gone|took over|takes? over|hand(?:ed|s)? over)\b"
-    r"|改|换|換|取消|停|退出|搬|挪|以后|以後|从今|起(?!来|來|床|点|點)|不再|错了|錯了|结束|結束|删|刪|调|調|涨|漲|降"
-    r"|提前|推迟|推遲|延|压到|壓到|转给|轉給|交给|交給|接手"
-)
-_UNCHANGED = lazy_pattern(
-    r"(?:先|暂时|暂|还是|还|决定|就)不[换換改搬停动](?!的)|不[换換改搬](?:了|啦)|\b(?:not|n['’]t|no plans to"
-    r"|won['’]t be) (?:be )?"
-    r"(?:chang|mov|switch|cancel|replac|come off|give up)"
-)
-_PROHIBITION = lazy_pattern(
-    r"\b(?:avoid(?:s|ed|ing)?|allerg(?:y|ic|ies)|forbid(?:s|den)?|prohibit(?:s|ed)?|banned|refus(?:e|es|ed)|except"
-    r"|stop(?:s|ped)?|cancel(?:s|l?ed)?|quit|former(?:ly)?|too (?:small|big|late|early)|closed|off|free)\b"
-    r"|避免|[忌戒拒禁免停]|取消|过敏|過敏|除外|严禁|嚴禁|作废|作廢"
-)
+_DENIAL = lexicon.pattern("denial")
+_REMINDER = lexicon.pattern("reminder")
+_TURN = lexicon.pattern("turn")
+_CHANGED = lexicon.pattern("changed")
+_UNCHANGED = lexicon.pattern("unchanged")
+_PROHIBITION = lexicon.pattern("adverse")
 _HAN = lazy_pattern(f"[{HAN}]")
 _NAME = lazy_pattern(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")

@@ -41,7 +41,12 @@ def alternatives(name: str, language: str = "") -> str:
             found.append(rf"\b(?:{whole})\b")
         if parts := _forms(one, name, "parts"):
             found.append(parts)
-    return f"(?:{'|'.join(found)})" if found else _NOTHING
+    return f"(?:{'|'.join(found) or _NOTHING})"
+
+
+def forms(name: str, language: str) -> str:
+    """Return the regular expression of an entry in one language, without the bounds of words, as part of another."""
+    return f"(?:{'|'.join(filter(None, (_forms(language, name, key) for key in ('words', 'parts')))) or _NOTHING})"
 
 
 def words(name: str, language: str = "") -> frozenset[str]:
@@ -65,8 +70,4 @@ def _entry(language: str, name: str) -> Mapping[str, Any]:
 def _forms(language: str, name: str, key: str) -> str:
     """Return forms of an entry as alternatives, with those of the entries that they name."""
     lines = _entry(language, name).get(key, "").splitlines()
-    return _REFERENCE.sub(lambda named: f"(?:{_all_forms(language, named[1])})", "|".join(lines))
-
-
-def _all_forms(language: str, name: str) -> str:
-    return "|".join(filter(None, (_forms(language, name, key) for key in ("words", "parts")))) or _NOTHING
+    return _REFERENCE.sub(lambda named: forms(named[1], language), "|".join(lines))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 
+from roomlore.core import lexicon
 from roomlore.core.memory.reading import name_of, own_words
 from roomlore.core.mentions import sounds_like_agent, split_quotes, with_names
 from roomlore.core.models import Role, StoredMessage
@@ -83,8 +84,8 @@ _MENTION = lazy_pattern(r"&[a-z]{2,8};|:[a-z][a-z0-9_+-]{1,40}:|<[@#!][^<>\s]{1,
 _MARKED = lazy_pattern("[@<&:]")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAY = lazy_pattern(
-    r"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
-    r"|(?:每?个?个?(?:周|週|星期|礼拜|禮拜))(?P<zh>[一二三四五六日天末])(?![年间])"
+    rf"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
+    rf"|(?:每?个?个?{lexicon.forms('week', 'zh')})(?P<zh>[一二三四五六日天末])(?![年间])"
 )
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6, 7), strict=True))
 _WORD = lazy_pattern(
@@ -217,12 +218,8 @@ ALIKE = 0.5
 CONTAINED, MAX_LONGER = 0.85, 3.0
 """Or the least share of a sentence that another contains, and the most times longer the other may be."""
 _FEW = 100
-_NEGATED = lazy_pattern(
-    r"\b(?:not|never|no|cannot|without|neither|nor|stop(?:ped|s)?|cancel(?:l?ed)?|instead|changed|moved|postponed"
-    r"|[a-z]+n['’]t|dont|doesnt|didnt|cant|wont|isnt)\b"
-    r"|不(?![错錯过過仅僅但])|[没沒勿]|取消|[别別](?![人的墅忘])|停止|改[到成为為]|推[迟遲]",
-)
-_REMINDER = lazy_pattern(r"\b(?:do not|don['’]?t|never) forget\b")
+_NEGATED = lexicon.pattern("negated")
+_REMINDER = lexicon.pattern("reminder")
 _NUMBER = lazy_pattern(
     r"\d+(?:[.:]\d+)*"
     r"|(?<![一二两兩三四五六七八九十百千万半])[一二两兩三四五六七八九十百千万半]++(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
