@@ -39,11 +39,9 @@ _DATED = lazy_pattern(
     r"\d{4}-\d\d?-\d\d?|\d{4}年|\d{1,2} ?月|\d{1,2} ?[日号號]|\d{1,2}/\d{1,2}|\d{1,2}(?:st|nd|rd|th)\b"
 )
 _DIGITS = lazy_pattern(r"\d+")
-_MONTH_NAME = lazy_pattern(
-    r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.? \d|\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep"
-    r"|Oct|Nov|Dec)"
-)
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_MONTHS = "|".join(map(str.title, lexicon.values("months", "en")))
+_MONTH_NAME = lazy_pattern(rf"\b(?:{_MONTHS})[a-z]*\.? \d|\d (?:{_MONTHS})")
+_DAYS = tuple(lexicon.values("weekdays", "en"))
 _QUARTER = lexicon.pattern("quarter")
 _JOKE = lexicon.pattern("unserious")
 _LAUGH = lexicon.pattern("laughter")

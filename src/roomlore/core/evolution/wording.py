@@ -50,22 +50,23 @@ def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
     return all(word in long for word in short)
 
 
+_WEEKDAY, _WEEK_SIGN = lexicon.forms("weekday", "en"), lexicon.forms("week", "zh")
+# A further day in a row, such as 三 in 周一三五; in 周一三点 it is an hour.
+_NEXT_DAY = "[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家])"
 _DAY = lazy_pattern(
-    rf"(?<![a-z])(?:{lexicon.forms('weekday', 'en')}|weekend)(?=s?(?![a-z]))"
-    rf"|{lexicon.forms('week', 'zh')}(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
+    rf"(?<![a-z])(?:{_WEEKDAY}|weekend)(?=s?(?![a-z]))"
+    rf"|{_WEEK_SIGN}(?P<zh>[一二三四五六日天末](?:{_NEXT_DAY})*)(?![次年间間回遍])"
 )
-_WEEK_OF_DAY = lazy_pattern(
-    rf"[上下这這本]{{1,2}}[个個]?(?={lexicon.forms('week', 'zh')})|\b(?:next|last|this)(?= {lexicon.forms('weekday', 'en')})"
-)
+_WEEK_OF_DAY = lazy_pattern(rf"[上下这這本]{{1,2}}[个個]?(?={_WEEK_SIGN})|\b(?:next|last|this)(?= {_WEEKDAY})")
 _SHORT_DAY = lazy_pattern(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
+_DAYS = (*lexicon.values("weekdays", "en"), "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
 _DIGITS = lazy_pattern(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
 _THOUSANDS = lazy_pattern(
     r"(?<![\d.:])(?P<whole>\d{1,3}(?:,\d{3})+)(?!\d)|(?<![\d.:])(?P<short>\d{1,6}) ?(?P<unit>[万萬k千])(?![a-z])"
 )
 _UNITS = {"万": 10_000, "萬": 10_000, "千": 1000, "k": 1000}
-_NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
+_NUMERALS = lexicon.values("digits", "zh")
 _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
 _NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
 _PER_ONE = lazy_pattern(rf"(?<!{_NUMERAL})(?P<price>{_NUMERAL}{{1,8}})(?=一[斤个個件只次盒箱张張位人杯瓶份米晚天节節])")
@@ -76,37 +77,12 @@ _CHINESE = lazy_pattern(
     rf"|(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
     r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
 )
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = lexicon.values("months", "en")
 _MONTH = lazy_pattern(
     r"\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?\b|\bMay\b(?= \d)"
     r"|(?<=\d )May\b|(?<=\bin )May\b|(?<=\bof )May\b"
 )
-_ENGLISH = {
-    "half": "half",
-    **{
-        form: str(number)
-        for number, forms in {
-            2: "two second twice",
-            3: "three third",
-            4: "four fourth",
-            5: "five fifth",
-            6: "six sixth",
-            7: "seven seventh",
-            8: "eight eighth",
-            9: "nine ninth",
-            10: "ten tenth",
-            11: "eleven eleventh",
-            12: "twelve twelfth noon",
-            15: "fifteen quarter",
-            20: "twenty",
-            30: "thirty",
-            40: "forty",
-            50: "fifty",
-            100: "hundred",
-        }.items()
-        for form in forms.split()
-    },
-}
+_ENGLISH = lexicon.values("counted_words", "en")
 _WORD = lazy_pattern(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
 _ONE = lazy_pattern(r"(?<![a-z])(?:one|once|first)(?![a-z])")
 _DENIAL = lexicon.pattern("denial")
@@ -231,7 +207,7 @@ def _counted(text: str) -> frozenset[Detail]:
     days = {name for day in _DAY.finditer(folded) for name in _day_names(day)}
     days |= {_short(day.lower()) for day in _SHORT_DAY.findall(text)}
     rest = _DAY.sub(" ", folded)
-    numbers = {str(_MONTHS.index(month[:3].lower()) + 1) for month in _MONTH.findall(text)}
+    numbers = {str(_MONTHS[month[:3].lower()]) for month in _MONTH.findall(text)}
     numbers |= {part for run in _DIGITS.findall(rest) for part in _parts(run)}
     numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
     prices = [found["price"] for found in _PER_ONE.finditer(rest)]

@@ -11,6 +11,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore.core.memory.reading import CHECKPOINT_MARK
@@ -294,12 +295,7 @@ def _content(statement: str) -> set[str]:
     return {term for term in roots(statement) if len(term) > 1 and term not in _GENERAL}
 
 
-_GENERAL = frozenset(
-    roots(
-        "allergy allergic intolerant intolerance never must not may always strictly no give given take takes need "
-        "过敏 過敏 不能 绝不 绝不能 严禁 禁止 不要 不得 必须 一定 不可 千万 不吃 只能 正在 每天 一次 会 医生 不让"
-    )
-)
+_GENERAL = frozenset(roots(" ".join(lexicon.words("general_safety"))))
 
 
 def _is_near(nearness: Floats | None, place: int) -> bool:
