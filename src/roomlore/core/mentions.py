@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import CHINESE, ENGLISH, HAN, INTERJECTIONS, ORDINARY, READ_LIMIT, fold, head, segment, terms
 
@@ -145,9 +146,7 @@ def ids_named(text: str, mentioned: Collection[str]) -> set[str]:
 
 # An @ after a Latin letter or digit belongs to an e-mail address or a prompt, unless what follows is not Latin.
 _AT = lazy_pattern(r"(?<![a-z0-9._%+-])(?<!!\*)@(?=\S)|@(?=[^\x00-\x7f])")
-_EVERYONE = lazy_pattern(
-    r"(?:_?all|everyone|here|channel)(?![a-z0-9_-])|全体成员|全體成員|全体|全體|全员|全員|所有人|大家"
-)
+_EVERYONE = lexicon.pattern("everyone_mentioned")
 _HANDLE = lazy_pattern(r"[a-z0-9_](?:[a-z0-9_.-]{0,62}[a-z0-9_])?(?![\w/(])|[^\W\x00-\x7f]{1,20}")
 _NICK = lazy_pattern(rf"(?<![@/.\\a-z0-9_])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}+(?![@/]|\.\w)")
 _ASCII_NICK = lazy_pattern(r"(?<![@/.\\a-z0-9_])[a-z0-9_\[\]{}\\|`^-]{3,64}+(?![@/]|\.[a-z0-9_])")

@@ -3,7 +3,7 @@ stop or avoid, decisions, corrections, dates)."""
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
@@ -21,80 +21,12 @@ _FORBIDDEN = lexicon.pattern("forbidden")
 
 
 # What a text must contain for a pattern to match: looking for it is many times as fast as the pattern.
-_GRAVE_HINTS = [
-    "allerg",
-    "intoleran",
-    "anaphyla",
-    "epi",
-    "eliac",
-    "g6pd",
-    "seizure",
-    "pacemaker",
-    "mophil",
-    "asthma",
-    "glaucoma",
-    "diabet",
-    "pregnan",
-    "immuno",
-    "敏",
-    "耐受",
-    "休克",
-    "起搏",
-    "癫",
-    "癲",
-    "哮喘",
-    "青光",
-    "蚕豆",
-    "蠶豆",
-    "糖尿",
-    "血友",
-    "孕",
-    "乳糜",
-    "忌口",
-]
-_TAKEN_HINTS = [
-    "take",
-    "taking",
-    "took",
-    "prescri",
-    "inject",
-    "get",
-    "given",
-    "need",
-    "use",
-    "is on",
-    "服用",
-    "正在",
-    "每",
-    "长期",
-    "長期",
-    "一直",
-    "药",
-    "藥",
-]
-_FORBIDDEN_HINTS = [
-    "never",
-    "not",
-    "n't",
-    "n’t",
-    "forbid",
-    "prohibit",
-    "strictly",
-    "nsaid",
-    "绝",
-    "絕",
-    "严",
-    "嚴",
-    "禁",
-    "忌",
-    "不",
-    "千",
-    "只能",
-    "都",
-]
+_GRAVE_HINTS = lexicon.words("grave_hint")
+_TAKEN_HINTS = lexicon.words("taken_hint")
+_FORBIDDEN_HINTS = lexicon.words("forbidden_hint")
 
 
-def _matches(pattern: re.Pattern[str], hints: Sequence[str], folded: str) -> bool:
+def _matches(pattern: re.Pattern[str], hints: Collection[str], folded: str) -> bool:
     return any(hint in folded for hint in hints) and bool(pattern.search(folded))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from itertools import islice
 
+from roomlore.core import lexicon
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, chinese, english
 from roomlore.core.dates.calendar import LONG_AGO, Asked, Found, Period, again, preceded, read
 from roomlore.core.dates.english import narrowed
@@ -144,10 +145,7 @@ _FOLD = {
     ord("〜"): ord("~"),
     ord("～"): ord("~"),
 }
-_COMING = lazy_pattern(
-    r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b"
-    r"|即将|将要|将会|明天|打算"
-)
+_COMING = lexicon.pattern("coming")
 
 
 def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpan, ...]:

@@ -171,26 +171,11 @@ def forbids(text: str) -> bool:
     return bool(negations(text) or _PROHIBITION.search(fold(text)))
 
 
-_FIRST_NAME = lazy_pattern(
-    r"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? (?:and [A-Z]|is|was|will|has|had|can|may|must|does|likes?|takes|leads|runs"
-    r"|brings|lives"
-    r"|works|prefers|wants|plans|organi[sz]es|looks|handles|owns|keeps|moved|joined|says)\b)"
-)
-_COMMON_SUBJECTS = frozenset(
-    fold(
-        "A All An Any Anybody Anyone Each Every Everybody Everyone He It Its Most Nobody None Nothing One Only Our "
-        "People Plan She Some Somebody Someone That The There They This We Who"
-    ).split()
-)
-_SURNAMES = (
-    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎"
-    "余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
-    ""
-)
+_FIRST_NAME = lazy_pattern(rf"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? {lexicon.forms('after_name', 'en')}\b)")
+_COMMON_SUBJECTS = lexicon.words("common_subject")
+_SURNAMES = "".join(sorted(lexicon.words("surname")))
 _CHINESE_NAME = lazy_pattern(
-    rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])"
-    r"(?=负责|負責|主任|经理|經理|老师|老師|医生|醫生|担任|擔任|保管|带|教|来当|喜欢|喜歡|不吃|不喝|管[^理]|接手"
-    r"|牵头|对[^方]{1,5}过敏)"
+    rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])(?={lexicon.forms('after_name', 'zh')})"
 )
 
 
@@ -270,11 +255,7 @@ _STILL = 0.7
 """Least share of a memory's words in a message that says it."""
 _HAN_WORD = 3
 """Chinese characters that may be one word or name."""
-_GENERAL_WORDS = """
-group member peopl everybodi everyon team usual alway typic regular time day week
-群 里 组 組 大 家 每 天 日 周 週 晚 早 上 下 午 个 個 们 們 人 点 點 从 從 对 對 为 為 以 及
-"""
-_GENERAL = frozenset(_GENERAL_WORDS.split())
+_GENERAL = lexicon.words("general_term")
 
 
 class Wording:

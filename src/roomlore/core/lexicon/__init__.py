@@ -51,7 +51,8 @@ def forms(name: str, language: str) -> str:
 
 def words(name: str, language: str = "") -> frozenset[str]:
     """Return the plain words of an entry, in one language or in all."""
-    return frozenset(word for one in _chosen(language) for word in _entry(one, name).get("list", "").split())
+    found = [_entry(one, name).get("list", "") for one in _chosen(language)]
+    return frozenset(word for one in found for word in (one.split() if isinstance(one, str) else one))
 
 
 def values(name: str, language: str) -> Mapping[str, Any]:
