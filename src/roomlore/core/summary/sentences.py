@@ -164,8 +164,8 @@ def _fragment(folded: str) -> float:
 
 LONGEST = 600
 _MAX_CLAUSES = 8
-_PERSON = r"(?:i|we|he|she|it|they|you|my|our|there|this|that|his|her|their)\b"
-_LINK = r"(?:and|but|so|because|while|which|where|when|who|since|though|although|as|plus|or)"
+_PERSON = rf"{lexicon.forms('pronoun', 'en')}\b"
+_LINK = lexicon.forms("conjunction", "en")
 _CUT = lazy_pattern(
     r"(?<=[^\s\d];)\s+|\s+[-–—]+\s+|(?<=[，；])"
     rf"|(?<=[^\s\d],)\s+(?=(?:{_LINK}\s)?{_PERSON})"
@@ -173,10 +173,7 @@ _CUT = lazy_pattern(
     rf"|\s+(?=(?:so that|because|but|so|while|which)\s{_PERSON})",
     re.IGNORECASE,
 )
-_JOINT = lazy_pattern(
-    r"(?:and|but|so|or|plus|because|since|then)\s+|而且|然后|然後|但是|所以|不过|不過|并且|因为|因為|但|而",
-    re.IGNORECASE,
-)
+_JOINT = lexicon.pattern("joint", re.IGNORECASE)
 # A clause under a condition is not used without the condition.
 _CONDITION = lexicon.pattern("condition", re.IGNORECASE)
 # `bare`: a number without a unit, matched whole so that it is read once. A sentence must not lose these, unless it is
@@ -186,8 +183,7 @@ _UNITS = (
     r"|dollars?|pounds?|tablets?|pills?)\b"
 )
 _KEPT = lazy_pattern(
-    r"\b(?:not|never|no|cannot|without|except|instead|rather than|neither|nor|dont|[a-z]+n['’]t)\b"
-    r"|不(?![错錯过過仅僅但])|[没沒勿]|(?<![特个個分区區性级級])[别別](?![人的名墅致])|千万|千萬|[过過]敏|\ballerg"
+    rf"{lexicon.alternatives('kept_word')}"
     rf"|[€$£¥]\s?\d|\d[\d.,:/]*+(?:\s?(?:[%°{HAN}]|{_UNITS})|(?P<bare>))"
     r"|(?:(?<![一二两兩三四五六七八九十百千万萬半])|(?<=千[万萬]))[一二两兩三四五六七八九十百千万萬半]++(?:[元块塊点點号號日月年岁歲斤克米平天周次片粒度]|公[里斤]|毫克|分[钟鐘]|小[时時])"
     rf"|{CHANGED.pattern}",
@@ -195,12 +191,7 @@ _KEPT = lazy_pattern(
 )
 _LONG = 240
 _STANDS = lazy_pattern(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
-_OPENING = lazy_pattern(
-    r"(?:(?:wow|yeah|yep|yup|oh|hey|hi|hello|thanks|thank you|haha|lol|aww?|well|sure|ok|okay|um+|uh+|also|plus|totally"
-    r"|definitely|absolutely|certainly|anyway|btw|by the way|so|and|but)\b[,!.\s–-]*"
-    r"|(?:嗯+|哦|啊|哈+|好的|是的|对了|對了|当然|當然|而且|然后|然後|不过|不過|但是|所以|另外|其实|其實|嗨)[，,！。\s]+)+",
-    re.IGNORECASE,
-)
+_OPENING = lazy_pattern(rf"{lexicon.alternatives('opening')}+", re.IGNORECASE)
 _BULLET = lazy_pattern(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
 _LOOSE = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)++")
 _HAN = lazy_pattern(f"[{HAN}]")
