@@ -14,12 +14,16 @@ from roomlore.core.records import from_record, with_own_names
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, requests, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
+# What a nick adds after a bar or in brackets; a bar that begins it is a part of the name.
 _AWAY, _CLAN = lazy_pattern(r"(?<=\w)\|"), lazy_pattern(r"(?<=\w)\[")
+# Three Chinese characters in a row, of which the last two are a given name.
 _HAN_NAME = lazy_pattern(f"[{HAN}]{{3}}")
+# A notice that a platform writes: its kind in brackets or before a colon, at the beginning only.
 _NOTICE = lazy_pattern(
     rf"\s*(?:[\[【(](?:{lexicon.alternatives('notice_kind')})\w*[\])】]|(?:{lexicon.alternatives('notice_label')})\s*:)"
 )
 _CHANGES = lexicon.words("room_change_hint")
+# A notice that somebody joined or left, or renamed the room, after at most one name.
 _CHANGE = lazy_pattern(rf"\s*[^\n]{{1,64}}?\s?(?:{lexicon.alternatives('room_change')})")
 # Possessive, longest first: no text causes backtracking.
 _SMALL_TALK = lazy_pattern(

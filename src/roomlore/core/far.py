@@ -90,10 +90,14 @@ _TOLD = lexicon.pattern("told_to_tell")
 _GENERAL = lexicon.pattern("general_question")
 _OWN = lexicon.pattern("own")
 _SPOKEN_TO = lexicon.pattern("spoken_to")
+# A capital letter inside a sentence, which may begin a name; I is none.
 _PROPER = lazy_pattern(r"(?<=[a-z,'’] )(?!I\b)[A-Z][a-z]")
 _TIME = lexicon.pattern("time_named")
+# Code, an address or a path.
 _CODE = lazy_pattern(r"```|https?://|[{};]\s?\n|\w\(\)|</|==|\w\.\w{1,40}\(|[/\\]\w{1,40}[/\\]|`[^`\n]{1,80}`")
+# A word: one character of Chinese, a run of letters otherwise.
 _WORD = lazy_pattern(rf"[a-z0-9']+|[{HAN}]")
+# The name of who is addressed, at the beginning.
 _ADDRESS = lazy_pattern(r"\s*(?:@[^\s,:，：]{1,64}[\s,:，：]*|[^\s@,:，：]{1,64}[:,，：]\s*)")
 
 NEED = (

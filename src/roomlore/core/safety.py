@@ -64,9 +64,11 @@ _AMOUNT = lexicon.pattern("amount_taken")
 _DECIDED = lexicon.pattern("decided")
 _CHANGED = lexicon.pattern("corrected")
 _WHEN = lexicon.pattern("when")
+# A question mark, or the particle that ends a Chinese question.
 _QUESTION = lazy_pattern(r"[?？]|[吗嗎][\s。！]*\Z")
 _COVERED = 0.5
 """The share of a sentence's rare words that the summary must have to stand for it."""
+# A number, with its point or colon.
 _NUMBER = lazy_pattern(r"\d+(?:[.:]\d+)*")
 
 

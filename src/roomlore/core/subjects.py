@@ -13,7 +13,9 @@ MEDICINE, FOOD = "medicine", "food"
 FIELDS = frozenset((MEDICINE, FOOD))
 """The wide subjects, to which others belong."""
 
+# A Latin word.
 _WORD = lazy_pattern(r"[a-z0-9]+")
+# Chinese characters in a row.
 _HAN_RUN = lazy_pattern(f"[{HAN}]+")
 _SHORTEST, _LONGEST_WORD, _LONGEST_PART = 3, 20, 4
 

@@ -37,6 +37,7 @@ SYLLABIC = lazy_pattern(f"[{HAN}{KANA}{HANGUL}]")
 """A character that is a syllable or a word: Chinese, Japanese or Korean."""
 # Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
 LETTER = rf"(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
+# The tokens of a folded text: addresses, words with the marks inside, runs of Chinese, syllables, emoji.
 _TOKEN = lazy_pattern(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
     rf"|(?P<latin>{LETTER}+(?:(?:::|->|['’./:\\@=+#&~-]){LETTER}+)*(?:\+\+|\#)?)"
@@ -44,10 +45,15 @@ _TOKEN = lazy_pattern(
     rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
+# The same in an ASCII text, without an address.
 _ASCII_TOKEN = lazy_pattern(r"[a-z0-9_]+(?:(?:::|->|['./:\\@=+#&~-])[a-z0-9_]+)*(?:\+\+|\#)?")
+# A part of a technical word: of snake_case and a.b.
 _PART = lazy_pattern(rf"(?:(?!_){LETTER})+")
+# The end of he's; all of don't.
 _CONTRACTION = lazy_pattern(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
+# The host of an address, without a user and www.
 _URL_HOST = lazy_pattern(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
+# An absurd run of combining marks.
 _MARKS = regex.compile(r"\p{M}{32,}")
 
 
@@ -227,6 +233,7 @@ def _without_suffix(word: str, rest: str) -> str:
 _SENTENCE_END = lazy_pattern(
     r"[。！？；…]+[”’」』）)\"']*|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|$)|\n+",
 )
+# A full stop that ends no sentence.
 _ABBREVIATION = lazy_pattern(r"(?:^|[\s(])(?:e\.g|i\.e|mr|mrs|ms|dr|prof|vs|cf|no|approx|st|[a-z])\.$", re.IGNORECASE)
 
 
@@ -280,7 +287,9 @@ def fitting(text: str, n: int) -> str:
     return text[: starts[-1]]
 
 
+# A Chinese character.
 _HAN_CHARACTER = lazy_pattern(f"[{HAN}]")
+# A Latin word.
 _LATIN_WORD = lazy_pattern(r"[A-Za-z\u00c0-\u024f]+")
 
 
@@ -295,11 +304,13 @@ def language(text: str) -> Literal["zh", "en"]:
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
 _ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
+# The first words of a question, at the beginning of a clause.
 _OPENERS = lazy_pattern(
     rf"(?:^|[.!?;\n,:] {{0,3}}|\b{lexicon.forms('before_question', 'en')}\b,?\s{{1,3}})"
     rf"{lexicon.forms('question_opening', 'en')}\b"
 )
 _CALLS = lexicon.pattern("call")
+# A Chinese question, by the words inside it.
 _CHINESE_ASKED = lazy_pattern(lexicon.alternatives("question", "zh"))
 
 
@@ -317,10 +328,13 @@ def asks(folded: str) -> bool:
     return bool(_OPENERS.search(folded) or _CALLS.search(folded))
 
 
+# One of these is in every text that thanks: looking for it is cheap.
 _THANKS_HINT = lazy_pattern(r"[谢謝]|th(?:an|n?x)|ty|tnx|cheers|appreciated|辛苦了|3q")
 _THANKS = lexicon.pattern("thanking")
+# A greeting at the beginning, after marks only.
 _GREETING = lazy_pattern(rf"[\s\W]*(?:{lexicon.alternatives('greeting')})")
 
+# A request at the beginning of a clause.
 _REQUEST = lazy_pattern(rf"(?:^|[,.!;:~。\s])\s{{0,3}}(?:{lexicon.alternatives('request')})")
 
 
@@ -350,11 +364,14 @@ def requests(folded: str) -> bool:
 
 
 _MAX_TERM = 64
+# The runs of a text of which terms are made.
 _RUN = lazy_pattern(
     rf"(?P<latin>{LETTER}+(?:['’]{LETTER}+)*)|(?P<han>[{HAN}]+)|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
+# A word of an ASCII text.
 _ASCII = lazy_pattern(r"[a-z0-9_]+(?:'[a-z0-9_]+)*")
+# The end of he's and don't.
 _CONTRACTED = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
 
 _EMPTY = lexicon.words("empty_term", "en")

@@ -361,6 +361,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ),
 )
 _FIRST = "".join(dict.fromkeys("".join(first for first, _ in _RULES)))
+# A character with which a time may begin; the rules of the others are not tried.
 _START = lazy_pattern(f"[{_FIRST}]")
 _BY_FIRST = {one: tuple(rule for first, rule in _RULES if one in first) for one in _FIRST}
 _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
@@ -386,6 +387,7 @@ _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
     "day": (_narrower(PART, _part), _narrower(CLOCK, _clock)),
     "part": (_narrower(CLOCK, _clock),),
 }
+# What joins two times: 上周一到周三.
 _JOIN = lazy_pattern(TO)
 
 

@@ -78,6 +78,7 @@ WHICH = r"(?P<which>this past|this coming|last|past|previous|this|next|coming) "
 # A number that is no part of a version, a price, an address or a fraction.
 ALONE = r"(?<![.,/:$#@+])(?<![0-9]-)"
 
+# The beginning of a time, by the kind of its first word; not inside a longer word.
 START = lazy_pattern(
     rf"""(?<![a-z0-9_])(?:
     (?P<number>[0-9])
@@ -97,45 +98,62 @@ START = lazy_pattern(
 _PIECE_OF = (
     r"(?:end|start|beginning|middle|half|quarters?|weeks?|weekends?|months?|days?|rest|part|night|morning) (?:of|in)"
 )
+# The end of a clause; the full stop of 1.5 is none.
 ENDS = lazy_pattern(r" ?(?:[?!,;:)\"]|\.(?![0-9])|$)")
+# The end of a clause, or a part of the day.
 ENDS_OR_PART = lazy_pattern(rf",? (?:morning|afternoon|evening|night)\b|{ENDS.pattern}")
+# A date after a weekday, which says which one is meant.
 DATE_FOLLOWS = lazy_pattern(rf",? (?:{'|'.join(MONTHS)}|[0-9])")
+# What makes a month or a quarter a time: in May; not of itself: May I.
 IN = lazy_pattern(
     r"(?:\b(?:in|during|since|throughout|until|till|early|late|mid|middle|through|[a-z]+day (?:of|in)"
     rf"|{_PIECE_OF})[ -]|\b(?:{_MONTH_IN_FULL})(?: and | or | to | ?- ?))$"
 )
+# Words beside which a month is a time only if nothing else follows.
 AROUND = lazy_pattern(r"\b(?:before|after|between|around|about|by) $")
+# A month after from is a time if the range goes on.
 FROM = lazy_pattern(r"\bfrom $")
+# Nothing follows that would make the word before it a verb.
 LONE = lazy_pattern(rf"{ENDS.pattern}| (?:and|or|to|until|till|through)\b| ?-")
+# The second half of a range follows.
 RANGE_GOES_ON = lazy_pattern(r" (?:to|until|till|through|and|onwards?)\b| ?-")
+# What makes a month beside a number a date: on 5 may; not they may 5.
 ON_DATE = lazy_pattern(
     r"\b(?:on|since|before|after|by|until|till|from|to|of|through|between|around|last|this|next|[a-z]+day,?) $"
 )
+# What makes a weekday a time; the monday meeting is none.
 ON_WEEKDAY = lazy_pattern(
     r"\b(?:(?:on|since|before|after|until|till|from|between|by) (?:the )?"
     r"|(?:(?<!every )[a-z]+day|week|month|morning|evening|night|[0-9](?:st|nd|rd|th)?)"
     r"(?: and | or | to | until | through | ?- ?|, ?))$"
 )
+# The last week, unlike last week, is seven days.
 THE = lazy_pattern(r"\bthe $")
+# A weekday of no week: every Monday, Black Friday.
 SOME = lazy_pattern(r"\b(?:every|each|a|any|black|good|most|some) $")
+# What makes four figures a year: in 2023; not room 2023.
 IN_YEAR = lazy_pattern(
     r"\b(?:(?:in|during|since|throughout|before|after|by|until|till|through|from|between|early|late|mid|around"
     rf"|{_PIECE_OF})[ -](?:the )?(?:year )?|(?:in|during|from|between) {A_YEAR} (?:and|or|to) )$"
 )
+# What four figures count, so that they are no year: 2000 words.
 COUNTED = lazy_pattern(
     r" ?(?:[a-z]+ )?(?:words?|steps?|met(?:er|re)s?|miles?|km|kg|dollars?|euros?|yuan|people|users?|lines?|rows?"
     r"|char(?:acter)?s?|tokens?|messages?|pieces?|calories|kcal|points?|times|hours?|minutes?|seconds?|feet|bytes"
     r"|requests?|items?|units?)\b|[%$€]"
 )
+# What makes a holiday a time: at Christmas; not Christmas.
 AT_HOLIDAY = lazy_pattern(
     r"\b(?:on|at|over|during|since|before|after|until|till|by|around|from|to|between|and|celebrated?|spen[dt]"
     r"|(?:day|night|week|weekend|end|morning|evening) (?:of|before|after)) (?:the )?$"
 )
+# What a holiday only describes: Christmas tree.
 FESTIVE = lazy_pattern(
     r"[ -](?:trees?|gifts?|presents?|part(?:y|ies)|cards?|carols?|dinner|cake|cookies?|songs?|movies?|films?|shopping"
     r"|decorations?|lights?|markets?|island|resolutions?|costumes?|eggs?|bunny|menu|plans?|sales?|concert|show"
     r"|special)\b|'s"
 )
+# What makes 2023.05.07 a version.
 VERSION = lazy_pattern(r"(?:\bv|version |release |build )$")
 
 
@@ -503,6 +521,7 @@ def _clock(match: re.Match[str], period: Period) -> Period | None:
 
 
 Narrow = Callable[[re.Match[str], Period], Period | None]
+# What narrows the period before it: a part of the day, a time of day.
 _AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     (
         lazy_pattern(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"),
@@ -510,6 +529,7 @@ _AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     ),
     (lazy_pattern(rf"(?:,? (?:at )?|t){_CLOCK}(?![0-9:/.-]?[0-9])"), _clock),
 )
+# What narrows the period after it: early, the end of, the first week of.
 _BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     (lazy_pattern(r"\b(?P<which>early|mid|middle|late)(?: of| in)?(?: the)?[ -]$"), _early),
     (lazy_pattern(r"\b(?P<which>end|start|beginning)(?: of)(?: the)? $"), _edge),

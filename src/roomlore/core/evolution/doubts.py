@@ -27,19 +27,24 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, fold, is_question, language
 
+# The handle and the time of a line as the model saw it.
 _TIME = lazy_pattern(r"[a-z]\d+ \[\w{3} (\d{4}-\d\d-\d\d) \d\d:\d\d\] ")
 _AFTERNOON = lexicon.pattern("afternoon")
+# A day or a month told from the day of the message, each in a group of its own.
 _COMING = lazy_pattern(
     "|".join(
         f"(?P<{name}>{lexicon.alternatives(name)})"
         for name in ("today", "tomorrow", "day_after_tomorrow", "next_month", "end_of_month")
     )
 )
+# A date in figures, whose parts a statement may have without a message that says them.
 _DATED = lazy_pattern(
     r"\d{4}-\d\d?-\d\d?|\d{4}年|\d{1,2} ?月|\d{1,2} ?[日号號]|\d{1,2}/\d{1,2}|\d{1,2}(?:st|nd|rd|th)\b"
 )
+# A run of figures.
 _DIGITS = lazy_pattern(r"\d+")
 _MONTHS = "|".join(map(str.title, lexicon.values("months", "en")))
+# The name of a month beside a figure, with a capital letter, since may is also a verb.
 _MONTH_NAME = lazy_pattern(rf"\b(?:{_MONTHS})[a-z]*\.? \d|\d (?:{_MONTHS})")
 _DAYS = tuple(lexicon.values("weekdays", "en"))
 _QUARTER = lexicon.pattern("quarter")
@@ -49,8 +54,11 @@ _COUNT_OF_MERGE = 2
 _DAY_PARTS = (("早中晚", "3"), ("早晚", "2"))
 _GOES_ON = lazy_pattern(rf"^[哈嘿嗯噢哦,，\s]*(?:{lexicon.alternatives('taking_up')})")
 """What goes on from the message before it."""
+# A name with the first letter of a second one: Tom B.
 _INITIAL = lazy_pattern(r"\b[A-Z][a-z]+ [A-Z](?=\.|\b)")
+# A time of day in figures; 1:2:3 is none.
 _CLOCK = lazy_pattern(r"(?<![\d:])(\d{1,2}):(\d\d)(?![\d:])")
+# The word right after a number.
 _UNIT = lazy_pattern(r"\d ?([a-z]{2,12}|[\u4e00-\u9fff])")
 _ONLY_IF = lexicon.pattern("only_if")
 """Two denials that demand something: who has none is not let in."""
@@ -379,6 +387,7 @@ class _Case:
         return ""
 
 
+# Where one clause ends and the next begins.
 _CLAUSE = lazy_pattern(rf"(?<! ) +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\bbut\b|但是?|不过")
 
 

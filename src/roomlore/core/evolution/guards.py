@@ -59,7 +59,9 @@ def _copied_part(operation: Operation) -> tuple[str, tuple[str, ...]]:
 
 
 _BOT = lexicon.alternatives("bot")
+# An order about what the bot remembers, with or without its name.
 _ORDER = lazy_pattern(rf"{lexicon.alternatives('order')}|{_BOT}.{{0,20}}?{lexicon.alternatives('order_to_bot')}")
+# A bot is spoken to: its name begins a clause, and an order, a pause or the end follows; 机器人很笨 speaks of it.
 _ADDRESS = lazy_pattern(
     rf"(?:^|[@\s，,：:「“\"]|{lexicon.alternatives('before_bot')}){_BOT}"
     rf"(?=$|[\s,，:：!！-]|{lexicon.alternatives('after_bot')})|请(?:机器人|助手)"

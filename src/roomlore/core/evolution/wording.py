@@ -53,15 +53,20 @@ def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
 _WEEKDAY, _WEEK_SIGN = lexicon.forms("weekday", "en"), lexicon.forms("week", "zh")
 # A further day in a row, such as 三 in 周一三五; in 周一三点 it is an hour.
 _NEXT_DAY = "[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家])"
+# A weekday or a weekend, in the plural too; 周一次 and 周年 are none.
 _DAY = lazy_pattern(
     rf"(?<![a-z])(?:{_WEEKDAY}|weekend)(?=s?(?![a-z]))"
     rf"|{_WEEK_SIGN}(?P<zh>[一二三四五六日天末](?:{_NEXT_DAY})*)(?![次年间間回遍])"
 )
+# Which week a day is of, right before the day.
 _WEEK_OF_DAY = lazy_pattern(rf"[上下这這本]{{1,2}}[个個]?(?={_WEEK_SIGN})|\b(?:next|last|this)(?= {_WEEKDAY})")
+# A weekday cut short, with a capital letter, since sun and sat are also other words.
 _SHORT_DAY = lazy_pattern(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
 _DAYS = (*lexicon.values("weekdays", "en"), "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
+# A number, with its point or colon; 2 in v2 is none.
 _DIGITS = lazy_pattern(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
+# A number with commas, or with a unit of thousands.
 _THOUSANDS = lazy_pattern(
     r"(?<![\d.:])(?P<whole>\d{1,3}(?:,\d{3})+)(?!\d)|(?<![\d.:])(?P<short>\d{1,6}) ?(?P<unit>[万萬k千])(?![a-z])"
 )
@@ -71,19 +76,23 @@ _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
 _NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
 _PER_ONE = lazy_pattern(rf"(?<!{_NUMERAL})(?P<price>{_NUMERAL}{{1,8}})(?=一[斤个個件只次盒箱张張位人杯瓶份米晚天节節])")
 """A price: 二十二一斤 is 22 for one pound."""
+# A Chinese number above nine, or one before what it counts. Sixteen: a longer run is not a number, and each run is
+# read once, even in hostile messages.
 _CHINESE = lazy_pattern(
-    # Sixteen: a longer run is not a number, and each run is read once, even in hostile messages.
     rf"(?<!{_NUMERAL})(?P<amount>[一二两兩三四五六七八九][十百千万萬]{_NUMERAL}{{0,14}})(?!{_NUMERAL})"
     rf"|(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
     r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
 )
 _MONTHS = lexicon.values("months", "en")
+# A month with a capital letter; May only beside a number or after in or of.
 _MONTH = lazy_pattern(
     r"\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?\b|\bMay\b(?= \d)"
     r"|(?<=\d )May\b|(?<=\bin )May\b|(?<=\bof )May\b"
 )
 _ENGLISH = lexicon.values("counted_words", "en")
+# A number above one in words; none in someone is one.
 _WORD = lazy_pattern(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
+# The number one, which says nothing.
 _ONE = lazy_pattern(r"(?<![a-z])(?:one|once|first)(?![a-z])")
 _DENIAL = lexicon.pattern("denial")
 _REMINDER = lexicon.pattern("reminder")
@@ -91,8 +100,11 @@ _TURN = lexicon.pattern("turn")
 _CHANGED = lexicon.pattern("changed")
 _UNCHANGED = lexicon.pattern("unchanged")
 _PROHIBITION = lexicon.pattern("adverse")
+# A Chinese character.
 _HAN = lazy_pattern(f"[{HAN}]")
+# A word with a capital letter that does not begin a sentence and has small letters, unlike NASA.
 _NAME = lazy_pattern(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
+# A run of letters.
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
 _WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NO_NAMES = frozenset(("Ok", *_WEEK, *(f"{day}s" for day in _WEEK)))
@@ -171,9 +183,11 @@ def forbids(text: str) -> bool:
     return bool(negations(text) or _PROHIBITION.search(fold(text)))
 
 
+# A name that begins a statement, by the verb after it.
 _FIRST_NAME = lazy_pattern(rf"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? {lexicon.forms('after_name', 'en')}\b)")
 _COMMON_SUBJECTS = lexicon.words("common_subject")
 _SURNAMES = "".join(sorted(lexicon.words("surname")))
+# A surname and a name, by what follows; not in the middle of a run.
 _CHINESE_NAME = lazy_pattern(
     rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])(?={lexicon.forms('after_name', 'zh')})"
 )
@@ -409,6 +423,7 @@ def _is_a_word(put: frozenset[str]) -> bool:
     return len(put) <= (1 if any(term[0] < "\u2e80" for term in put) else _HAN_WORD)
 
 
+# Words of two letters and more.
 _WORDS = lazy_pattern(r"[^\W_]{2,}")
 REPEATED = 0.8
 """The least likeness of two messages that say one thing again."""

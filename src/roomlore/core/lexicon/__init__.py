@@ -15,8 +15,9 @@ from typing import Any
 
 from roomlore.core.patterns import lazy_pattern
 
-# A name in braces; a count of repetitions in braces has figures.
+# It matches nothing.
 _NOTHING = "(?!)"
+# The name of an entry in braces; a count of repetitions in braces has figures.
 _REFERENCE = lazy_pattern(r"\{([a-z_]+)\}")
 
 

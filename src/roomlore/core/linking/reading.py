@@ -48,21 +48,32 @@ _CUES = {
     "laughs": _cue("laughs"),
 }
 
+# An English word.
 _TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
+# A Chinese character.
 _CHINESE = lazy_pattern(r"[\u3400-\u9fff]")
 _UNSPACED = lazy_pattern(rf"[{HAN}{KANA}\u0e01-\u0e30\u0e81-\u0eb0\u1000-\u102a\u1780-\u17b3]")
 """A character of a script that is written without blanks."""
+# A word of another script that divides words by blanks.
 _OTHER_WORD = lazy_pattern(
     rf"(?:[^\W\d_{HAN}{KANA}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]|[\u0300-\u036f\u0900-\u0dff])+"
 )
+# An address.
 _URL = lazy_pattern(r"https?://|www\.")
+# A letter that is neither Latin nor East Asian.
 _OTHER_LETTERS = lazy_pattern(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
+# A mention.
 _CALLED = lazy_pattern(r"@[^\s:,，：]+")
+# A run of Latin text.
 _LATIN_RUN = lazy_pattern(r"[!-~\u00c0-\u024f]+")
+# A path, a name of a program or a figure.
 _CODE = lazy_pattern(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
 _TRAILS = ("..", "…", ",", "，", ":", "：")
+# A smiley or an emoji.
 _SMILE = lazy_pattern(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+# A mention that begins a message.
 _LEADING_CALL = lazy_pattern(r"\s*@([^\s@:,：，]{1,64})[\s:,：，]*")
+# The first word, which may be a name.
 _LEADING_NAME = lazy_pattern(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
 TRAITS = (

@@ -23,11 +23,16 @@ KINDS = ("number", "time", "person", "place")
 
 _READ = 2_000
 _ASKED = tuple(lexicon.pattern(f"asks_{kind}", re.IGNORECASE) for kind in KINDS)
+# A run of small Latin letters.
 _LATIN_WORDS = lazy_pattern("[a-z]+")
+# A figure.
 _DIGIT = lazy_pattern(r"\d")
+# A time of day.
 _CLOCK = lazy_pattern(r"\d[:.]\d\d|\d ?[ap]m\b")
+# A capital letter inside a sentence, which may begin a name.
 _NAME = lazy_pattern(r"(?<=[a-z,;] )[A-Z][a-z]")
 _WORDS = tuple(lexicon.words(f"holds_{kind}", "en") for kind in KINDS)
+# By kind; in Chinese a word is not divided from others, so that a character may say it.
 _CHINESE = tuple(lazy_pattern(lexicon.alternatives(f"holds_{kind}", "zh")) for kind in KINDS)
 
 
@@ -121,6 +126,7 @@ _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
 _ASKING = lexicon.pattern("interrogative")
 _GROUP = lexicon.pattern("the_group")
+# The group, where its members are meant; the group chat is not them.
 _THE_GROUP = lazy_pattern(
     r"\b(?:the|this|our) group(?:(?P<of>['’]s)|(?!['’]))\b(?! (?:name|chat|owner|admin|rule))", re.IGNORECASE
 )
@@ -239,6 +245,7 @@ _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
+# A Latin letter.
 _LATIN = lazy_pattern("[A-Za-z]")
 _MIN_DEVIATION = 0.005
 """The least standard deviation of cosines: smaller differences are chance."""

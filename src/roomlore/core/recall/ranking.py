@@ -35,7 +35,9 @@ from roomlore.core.text import SYLLABIC, is_question, roots, terms
 _OLDER = 0.25
 _ANSWER = 0.5
 _CLOSE = r"</memory(?:_context)?>"
+# A block of memories inside a text, which is no word of its writer.
 _BLOCK = lazy_pattern(rf"<memory(?:_context)?\b[^>]{{0,200}}>.*?{_CLOSE}", re.DOTALL | re.IGNORECASE)
+# The end of such a block.
 _END = lazy_pattern(_CLOSE, re.IGNORECASE)
 
 

@@ -35,7 +35,9 @@ from roomlore.core.text import terms
 _ASKING = frozenset(terms(" ".join(lexicon.words("request_word"))))
 # Words of which a question may consist that asks only for a time: "what did you all talk about yesterday?"
 _FRAME = frozenset(terms(" ".join(lexicon.words("frame_word"))))
+# What a Chinese question may consist of that asks only for a time.
 _FRAME_HAN = lazy_pattern(lexicon.alternatives("frame_word", "zh"))
+# A request to answer, at the beginning.
 _REQUEST = lazy_pattern(rf"\W*(?:{lexicon.alternatives('request_opening')})", re.IGNORECASE)
 _SPEAKER = lexicon.pattern("first_person", re.IGNORECASE)
 _SPOKEN_TO = lexicon.pattern("second_person", re.IGNORECASE)

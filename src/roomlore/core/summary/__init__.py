@@ -19,6 +19,7 @@ from roomlore.core.text import GRAPHEME, HAN, graphemes, head, rarity
 from roomlore.core.text import sentences as sentences_of
 
 _JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
+# The end of a sentence, with its closing marks; not inside a grapheme.
 _SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
 
 
@@ -191,11 +192,14 @@ def _extended(chosen: Sequence[Unit], found: Sequence[Unit], max_tokens: int, co
 
 
 _MIN = 5
+# The line that opens a block of code around an answer.
 _FENCE = lazy_pattern(r"\s*```[^\n`]*\n")
+# The heading of a summary, with its marks of Markdown.
 _LABEL = lazy_pattern(
     rf"\A\s*(?:#{{1,6}}\s*)?(?:\*\*|__)?(?:{lexicon.alternatives('summary_label')})(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?|\n)",
     re.IGNORECASE,
 )
+# An answer that says only that there is nothing to keep.
 _NOTHING = lazy_pattern(rf"[\s\W_]*(?:{lexicon.alternatives('no_summary')})[\s\W_]*", re.IGNORECASE)
 _REFUSAL = lexicon.pattern("refused_answer")
 _READ = 20_000
@@ -203,6 +207,7 @@ _REFUSED_IN = 2
 """Sentences from the beginning in which a model refuses."""
 _SHORT = 400
 """Characters of an answer in which its last sentence is read too."""
+# A word: one character of Chinese, a run of letters otherwise.
 _WORD = regex.compile(rf"[{HAN}]|[\p{{L}}\p{{N}}]+")
 _RUN = 8
 """Words in a row that only one who copies has in common with a prompt."""

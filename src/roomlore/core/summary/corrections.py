@@ -50,6 +50,7 @@ def replaced(texts: Sequence[str], speakers: Sequence[str], *, since: int = 0) -
     order not to that takes it back.
     """
     names = _names(speakers)
+    # The home of a speaker, and a speaker who does something instead of another.
     hosts = re.compile(rf"(?P<name>{names}){_THEIR_PLACE}") if names else None
     stands_in = re.compile(rf"(?P<name>{names or '(?!)'}|{_MYSELF}){_TAKES_OVER}")
     last: deque[_Told] = deque(maxlen=_BACK)
@@ -134,6 +135,7 @@ _ASKED_BACK = 20
 """Messages in which a question for another value is answered."""
 
 _NUMERAL = "一二两兩三四五六七八九十廿百千"
+# A value that a later one may replace, by its kind: a day, a time, a numbered place, an amount.
 _VALUE = lazy_pattern(
     rf"(?P<day>{lexicon.alternatives('value_day')})|(?P<clock>{lexicon.alternatives('value_clock')})"
     rf"|(?P<numbered>\b{lexicon.forms('numbered_place', 'en')} \d{{1,4}}[a-z]?\b)"
@@ -141,6 +143,7 @@ _VALUE = lazy_pattern(
     rf"|[{_NUMERAL}]{{1,4}}(?:[号號]{lexicon.forms('numbered_place', 'zh')}|{lexicon.forms('measure', 'zh')}))",
     re.IGNORECASE,
 )
+# The number of an amount; what is left is its unit.
 _AMOUNT_UNIT = lazy_pattern(rf"[\d.,\s]+|[{_NUMERAL}]+|半\Z")
 # A day of a month, unlike one of a week.
 _DATE = lazy_pattern(r"\d|[号號日月]")
@@ -150,6 +153,7 @@ _DENIED = lazy_pattern(rf"{lexicon.alternatives('old_value')}\s?\Z", re.IGNORECA
 _UNUSABLE = lexicon.pattern("unusable", re.IGNORECASE)
 # A question for another value.
 _ASKS_CHANGE = lexicon.pattern("asks_change", re.IGNORECASE)
+# Before the old value, and between the old one and the new.
 _FROM, _TO = (
     lazy_pattern(rf"{lexicon.alternatives('value_from')}\s?\Z", re.IGNORECASE),
     lazy_pattern(rf"\s?{lexicon.alternatives('value_to')}"),

@@ -20,6 +20,7 @@ from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, se
 
 _LONGEST = 600
 _MAX = 6
+# Marks that enclose, which a sentence must not end inside; a smiley is none.
 _PAIRS = tuple(
     (lazy_pattern(opening), lazy_pattern(closing))
     for opening, closing in (
@@ -110,9 +111,11 @@ _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
 # a former state, and decisions
 CHANGED = lexicon.pattern("changed_state", re.IGNORECASE)
+# A telephone number; a date, a version and a price are none.
 _PHONE = lazy_pattern(
     r"(?<![a-z\d./-])(?!(?:19|20)\d\d[ -])\+?\(?\d{2,4}\)?(?:[ -]?\d{3,4}){1,4}(?<=\d{4})(?![a-z\d]|[.,/-]\d)"
 )
+# What makes a sentence more, or less, likely to be asked for.
 _CUES = (
     Cue(0.5, lexicon.pattern("about_self")),
     Cue(0.3, lexicon.pattern("experience")),
@@ -131,12 +134,14 @@ _CUES = (
     Cue(-0.15, lexicon.pattern("to_reader")),
     Cue(-0.8, lazy_pattern("[{}<>=]|\\(\\)|^[#|`]")),
 )
+# A name: a capital letter inside a sentence, a title, Latin letters in Chinese, a quotation.
 _NAME = lazy_pattern(
     rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^《》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
 _NAMES, _MAX_NAMES = 0.25, 2
 # It says little without the sentence before it.
 _VAGUE = lexicon.pattern("vague")
+# A word: one character of Chinese, a run of letters, a number.
 _SIZE = lazy_pattern(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
 _SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
 _POINTING, _POINTING_UPTO = -0.3, 1.6
@@ -166,6 +171,7 @@ LONGEST = 600
 _MAX_CLAUSES = 8
 _PERSON = rf"{lexicon.forms('pronoun', 'en')}\b"
 _LINK = lexicon.forms("conjunction", "en")
+# Where a clause begins that can stand alone.
 _CUT = lazy_pattern(
     r"(?<=[^\s\d];)\s+|\s+[-–—]+\s+|(?<=[，；])"
     rf"|(?<=[^\s\d],)\s+(?=(?:{_LINK}\s)?{_PERSON})"
@@ -176,12 +182,12 @@ _CUT = lazy_pattern(
 _JOINT = lexicon.pattern("joint", re.IGNORECASE)
 # A clause under a condition is not used without the condition.
 _CONDITION = lexicon.pattern("condition", re.IGNORECASE)
-# `bare`: a number without a unit, matched whole so that it is read once. A sentence must not lose these, unless it is
-# long: a negation, an allergy, a number with its unit, a change.
 _UNITS = (
     r"(?:[mk]?g|m?l|[ckm]?m|lbs?|oz|[gmk]b|[ap]\.?m|k|miles?|hours?|hrs?|min(?:ute)?s?|days?|weeks?|months?|years?|euros?"
     r"|dollars?|pounds?|tablets?|pills?)\b"
 )
+# `bare`: a number without a unit, matched whole so that it is read once. A sentence must not lose these, unless it is
+# long: a negation, an allergy, a number with its unit, a change.
 _KEPT = lazy_pattern(
     rf"{lexicon.alternatives('kept_word')}"
     rf"|[€$£¥]\s?\d|\d[\d.,:/]*+(?:\s?(?:[%°{HAN}]|{_UNITS})|(?P<bare>))"
@@ -190,10 +196,15 @@ _KEPT = lazy_pattern(
     re.IGNORECASE,
 )
 _LONG = 240
+# What can begin a sentence of its own.
 _STANDS = lazy_pattern(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
+# Words that open a sentence and say nothing.
 _OPENING = lazy_pattern(rf"{lexicon.alternatives('opening')}+", re.IGNORECASE)
+# The mark or the number of an item of a list.
 _BULLET = lazy_pattern(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
+# Marks and emoji, which are no words.
 _LOOSE = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)++")
+# A Chinese character.
 _HAN = lazy_pattern(f"[{HAN}]")
 _MARKS = tuple(".!?。！？…")
 _ENDS, _CLOSING = (*_MARKS, "；", ";"), "”’」』）)]\"'"
@@ -258,6 +269,7 @@ def _capital(text: str) -> str:
 _EARLIER, _WRITTEN = math.log(1.3), 0.7
 _MACHINES = frozenset({"Tool", "System", "工具", "系统"})
 _LONGEST_LABEL = 40
+# The speaker before a colon; a colon inside a sentence is none.
 _LABEL = lazy_pattern(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:: |：))(?=\S)")
 
 

@@ -38,6 +38,7 @@ _DAYS = tuple(lexicon.values("weekdays", "en"))
 _MONTHS = lexicon.values("months", "en")
 _MONTH = lexicon.forms("month", "en")
 _ZH_NUMBER = "[一二两兩三四五六七八九十]{1,3}|[0-9]{1,2}"
+# A day that is still to come, each form in groups of its own; Mondays and 3号线 are none.
 _NAMED = lazy_pattern(
     rf"\b(?P<next>next )?(?P<weekday>{lexicon.forms('weekday', 'en')})(?![s\w])"
     rf"|(?P<zhnext>下[个個]?)?{lexicon.forms('week', 'zh')}(?P<zhday>[一二三四五六日天])"
@@ -47,6 +48,7 @@ _NAMED = lazy_pattern(
     rf"|(?P<zm>{_ZH_NUMBER})月(?P<zd>{_ZH_NUMBER})[日号號]|\bthe (?P<d3>\d{{1,2}})(?:st|nd|rd|th)\b"
     rf"|(?<![月\d一二三四五六七八九十])(?P<zd3>{_ZH_NUMBER})[号號](?![线線楼樓])"
 )
+# Right before a day: it comes again and again.
 _RECURRING = lazy_pattern(r"(?:\b(?:every|each) |每[个個]?)$")
 _DIGITS = lexicon.values("digits", "zh")
 _PAST = 45
@@ -460,11 +462,14 @@ _REASONS: Mapping[Purpose, tuple[str, str]] = {
 
 _LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
 _MAX_AGREED = 3
+# A statement as it is written here: name, day and text, in both languages.
 _SHAPE = lazy_pattern(
     r"(?P<name>[^:：()（）]+?)(?: \((?P<on>\d{4}-\d\d-\d\d)\): |（(?P<zhon>\d{4}-\d\d-\d\d)）：)(?P<said>.*)",
     re.DOTALL,
 )
+# The notes in brackets at the end of a statement.
 _NOTES = lazy_pattern(r"(?P<said>.*)(?: \[(?P<notes>[^\[\]]*)\]|【(?P<zhnotes>[^【】]*)】)", re.DOTALL)
+# The subject among the notes.
 _ABOUT = lazy_pattern(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
 
 

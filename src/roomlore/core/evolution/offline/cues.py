@@ -46,12 +46,15 @@ _HEARSAY = lexicon.pattern("hearsay")
 _PAST = lexicon.pattern("past")
 _AGREES = lexicon.pattern("assent")
 _REFUSES = lexicon.pattern("refusal")
+# Logs, code and shell commands, which say nothing that a memory could hold.
 _MACHINE = lazy_pattern(
     r"[{}<>|\\]|\(\)|::|\A\W*(?:error|warn(?:ing)?|info|debug|exception|traceback|caused by|at \w+\.)\b|\A[$#]"
     r"|\A[!-~]+\Z|\A\[[^\]]{1,8}\]\Z"
 )
 _POINTING = lexicon.pattern("pointing")
+# A Chinese character.
 _HAN_RUN = lazy_pattern(f"[{HAN}]")
+# What counts as a word: one character of Chinese, a run of letters otherwise.
 _WORDS = lazy_pattern(rf"[{HAN}]|[a-z0-9'’]+")
 _ECHOES = lexicon.pattern("echo")
 _FIRM = frozenset(("change", "cancellation"))
@@ -62,6 +65,7 @@ _SAFETY, _ANNOUNCEMENT, _NUMBER, _FIXED, _TIMED = 1.2, 0.4, 0.2, 0.7, 0.4
 _JOKE, _SUPPOSITION, _QUESTION, _RUMOUR, _STORY, _BARE = 1.6, 1.0, 0.5, 0.9, 0.8, 0.5
 _FURTHER = 0.35
 _AGREED, _MAX_AGREED = 0.5, 2
+# A figure, which makes a message more definite.
 _FIGURE = lazy_pattern(r"\d")
 _LONGEST_ANSWER = 40
 

@@ -31,25 +31,32 @@ _MAX_CHARACTERS = 2_000
 _MAX_SENTENCES = 12
 _MAX_KEYS = 24
 _LONGEST_WORD = 40
+# Characters that nobody sees; line ends and tabs stay.
 _INVISIBLE = lazy_pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 )
+# An address up to a blank or to Chinese text.
 URL = lazy_pattern(rf"https?://[^\s<>\"'|`{HAN}，。；、！？）】」]+")
+# A mention, an emoji in colons or an entity of HTML.
 _MENTION = lazy_pattern(r"&[a-z]{2,8};|:[a-z][a-z0-9_+-]{1,40}:|<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")
+# A character without which no mention can be there: looking for it is cheap.
 _MARKED = lazy_pattern("[@<&:]")
 _DAYS = tuple(lexicon.values("weekdays", "en"))
+# A weekday, in the plural too; sunny and 一周年 are none.
 _WEEKDAY = lazy_pattern(
     rf"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
     rf"|(?:每?个?个?{lexicon.forms('week', 'zh')})(?P<zh>[一二三四五六日天末])(?![年间])"
 )
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6, 7), strict=True))
+# A word, with the marks inside such as c++ and node.js, or a run of Chinese.
 _WORD = lazy_pattern(
     rf"(?P<latin>[a-z0-9\u00c0-\u024f](?:[a-z0-9_\u00c0-\u024f]|['’.+#/&:-](?=[a-z0-9\u00c0-\u024f]))*(?:\+\+|#)?)"
     rf"|(?P<han>[{HAN}]+)"
 )
 _NO_BEGINNING = frozenset("一几幾每两兩这這那哪我你您他她它很最没沒就都也们們的了着著吗嗎呢吧啊呀")
 _NO_END = frozenset("的了着著过過吗嗎呢吧啊呀嘛啦我你您他她它这這那很就都也是")
+# The end of he's and don't.
 _CONTRACTION = lazy_pattern(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 
@@ -176,6 +183,7 @@ CONTAINED, MAX_LONGER = 0.85, 3.0
 _FEW = 100
 _NEGATED = lexicon.pattern("negated")
 _REMINDER = lexicon.pattern("reminder")
+# A number in figures, or in words before what it counts.
 _NUMBER = lazy_pattern(
     r"\d+(?:[.:]\d+)*"
     r"|(?<![一二两兩三四五六七八九十百千万半])[一二两兩三四五六七八九十百千万半]++(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
