@@ -101,7 +101,7 @@ class Traces:
     def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self.user_id = user_id
         word, flags = _word(user_id), re.IGNORECASE if user_id.lower() != user_id.upper() else 0
-        # The id by itself; one that is also a word or a number only where it is addressed.
+        # An id that tells nothing by itself counts only where it is addressed.
         self._word = re.compile(word if _is_telling(user_id) else _ADDRESSED + word, flags)
         ordinary = _is_telling(user_id) and user_id.isalpha() and len(user_id) <= _WORD_MAX
         # The id as an id: addressed, or before a colon at the beginning of a line.
@@ -273,6 +273,7 @@ def _word(name: str) -> str:
 
 
 def _any_of(names: Iterable[str], *, before: str = "", flags: int = 0) -> re.Pattern[str] | None:
+    """Return a pattern that finds any of the names, the longest first; None without names."""
     known = sorted(set(names), key=len, reverse=True)
     return re.compile(f"{before}({'|'.join(map(_word, known))})", flags) if known else None
 
