@@ -50,7 +50,7 @@ _NAMED = lazy_pattern(
 )
 # Right before a day: it comes again and again.
 _RECURRING = lazy_pattern(r"(?:\b(?:every|each) |每[个個]?)$")
-_DIGITS = lexicon.values("digits", "zh")
+_DIGITS: Mapping[str, int] = lexicon.values("digits", "zh")
 _PAST = 45
 """A month's day that is at most this many days past is not the one of next year."""
 
