@@ -9,7 +9,7 @@ import pytest
 from roomlore.core import lexicon, safety
 from roomlore.core.text import fold
 
-ROWS = {one.stem: tomllib.loads(one.read_text("utf-8")) for one in (Path(__file__).parent / "lexicon").glob("*.toml")}
+ROWS = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in Path(__file__).parent.glob("lexicon/*.toml")}
 ENTRIES = [(language, name) for language, entries in lexicon.languages().items() for name in entries]
 
 
@@ -34,7 +34,9 @@ def test_an_entry_finds_what_it_must_and_nothing_that_it_must_not(language, name
 def test_the_entries_of_a_language_are_in_order_and_name_only_each_other(language):
     entries = lexicon.languages()[language]
     assert list(entries) == sorted(entries)
-    forms = [form for one in entries.values() for key in ("words", "parts") for form in one.get(key, "").splitlines()]
+    forms = [
+        form for entry in entries.values() for key in ("words", "parts") for form in entry.get(key, "").splitlines()
+    ]
     assert {name for form in forms for name in re.findall(r"\{([a-z_]+)\}", form)} - entries.keys() == set()
     assert ROWS[language].keys() - entries.keys() == set()
 

@@ -60,8 +60,8 @@ _DAY = lazy_pattern(
 )
 # Which week a day is of, right before the day.
 _WEEK_OF_DAY = lazy_pattern(rf"[上下这這本]{{1,2}}[个個]?(?={_WEEK_SIGN})|\b(?:next|last|this)(?= {_WEEKDAY})")
-# A weekday cut short, with a capital letter, since sun and sat are also other words.
-_SHORT_DAY = lazy_pattern(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
+# A weekday cut short, with a capital letter: sun and sat are also other words, and SUN a name.
+_SHORT_DAY = lazy_pattern(rf"\b(?=[A-Z][a-z])(?i:{lexicon.forms('weekday_short', 'en')})\b")
 _DAYS = (*lexicon.values("weekdays", "en"), "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
 # A number, with its point or colon; 2 in v2 is none.

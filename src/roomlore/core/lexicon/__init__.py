@@ -24,9 +24,8 @@ _REFERENCE = lazy_pattern(r"\{([a-z_]+)\}")
 @cache
 def languages() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """Return the entries of each language by their names, the languages in alphabetical order."""
-    read = (one for one in files(__name__).iterdir() if one.name.endswith(".toml"))
-    named = sorted((one.name.removesuffix(".toml"), one) for one in read)
-    return {name: tomllib.loads(one.read_text("utf-8")) for name, one in named}
+    names = sorted(file.name for file in files(__name__).iterdir() if file.name.endswith(".toml"))
+    return {name.removesuffix(".toml"): tomllib.loads((files(__name__) / name).read_text("utf-8")) for name in names}
 
 
 def pattern(name: str, flags: int = 0) -> re.Pattern[str]:
@@ -34,15 +33,15 @@ def pattern(name: str, flags: int = 0) -> re.Pattern[str]:
     return lazy_pattern(alternatives(name), flags)
 
 
-def alternatives(name: str, language: str = "") -> str:
-    """Return the regular expression of an entry, with the bounds of words: in one language, or in all."""
-    found = []
-    for one in _chosen(language):
-        if whole := _forms(one, name, "words"):
-            found.append(rf"\b(?:{whole})\b")
-        if parts := _forms(one, name, "parts"):
-            found.append(parts)
-    return f"(?:{'|'.join(found) or _NOTHING})"
+def alternatives(name: str, *chosen: str) -> str:
+    """Return the regular expression of an entry, with the bounds of words: in some languages, or in all."""
+    expressions = []
+    for language in chosen or languages():
+        if whole := _forms(language, name, "words"):
+            expressions.append(rf"\b(?:{whole})\b")
+        if parts := _forms(language, name, "parts"):
+            expressions.append(parts)
+    return f"(?:{'|'.join(expressions) or _NOTHING})"
 
 
 def forms(name: str, language: str) -> str:
@@ -50,19 +49,16 @@ def forms(name: str, language: str) -> str:
     return f"(?:{'|'.join(filter(None, (_forms(language, name, key) for key in ('words', 'parts')))) or _NOTHING})"
 
 
-def words(name: str, language: str = "") -> frozenset[str]:
-    """Return the plain words of an entry, in one language or in all."""
-    found = [_entry(one, name).get("list", "") for one in _chosen(language)]
-    return frozenset(word for one in found for word in (one.split() if isinstance(one, str) else one))
+def words(name: str, *chosen: str) -> frozenset[str]:
+    """Return the plain words of an entry, in some languages or in all."""
+    lists = [_entry(language, name).get("list", "") for language in chosen or languages()]
+    return frozenset(word for items in lists for word in (items.split() if isinstance(items, str) else items))
 
 
 def values(name: str, language: str) -> Mapping[str, Any]:
     """Return what each word of an entry stands for."""
-    return _entry(language, name)["values"]  # type: ignore[no-any-return]
-
-
-def _chosen(language: str) -> tuple[str, ...]:
-    return (language,) if language else tuple(languages())
+    table: Mapping[str, Any] = _entry(language, name)["values"]
+    return table
 
 
 def _entry(language: str, name: str) -> Mapping[str, Any]:

@@ -103,13 +103,7 @@ class Cue(NamedTuple):
     sign: re.Pattern[str]
 
 
-def _cue(weight: float, english: str, other: str) -> Cue:
-    return Cue(weight, lazy_pattern(rf"\b(?:{english})\b|{other}"))
-
-
-_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
-# a former state, and decisions
+# The end of a former state, or a decision.
 CHANGED = lexicon.pattern("changed_state", re.IGNORECASE)
 # A telephone number; a date, a version and a price are none.
 _PHONE = lazy_pattern(

@@ -18,13 +18,13 @@ Purpose = Literal["change", "cancellation", "decision", "rule", "habit", "role",
 class _Cue(NamedTuple):
     purpose: Purpose
     weight: float
-    english: re.Pattern[str]
+    spaced: re.Pattern[str]
     chinese: re.Pattern[str]
 
 
 def _cue(purpose: Purpose, weight: float) -> _Cue:
-    spaced, chinese = (lexicon.alternatives(purpose, one) for one in ("en", "zh"))
-    return _Cue(purpose, weight, lazy_pattern(spaced), lazy_pattern(chinese))
+    spaced = lexicon.alternatives(purpose, *(language for language in lexicon.languages() if language != "zh"))
+    return _Cue(purpose, weight, lazy_pattern(spaced), lazy_pattern(lexicon.alternatives(purpose, "zh")))
 
 
 CLOCK = lexicon.pattern("clock_time")
@@ -137,7 +137,7 @@ def sense_of(folded: str) -> Sense:
 def _weights(folded: str) -> Iterator[tuple[float, Purpose]]:
     han = bool(_HAN_RUN.search(folded))
     for cue in _CUES:
-        if cue.english.search(folded) or (han and cue.chinese.search(folded)):
+        if cue.spaced.search(folded) or (han and cue.chinese.search(folded)):
             yield cue.weight, cue.purpose
     if is_safety(folded):
         yield _SAFETY, "person"
@@ -173,7 +173,7 @@ def words_beside(folded: str, purpose: Purpose) -> frozenset[str]:
     for cue in _CUES:
         if cue.purpose != purpose:
             continue
-        for sign, near in ((cue.chinese, _BESIDE_HAN), (cue.english, _BESIDE)):
+        for sign, near in ((cue.chinese, _BESIDE_HAN), (cue.spaced, _BESIDE)):
             for one in sign.finditer(folded):
                 found.update(keys_of(folded[max(one.start() - near, 0) : one.start()]))
                 after = near if purpose == "cancellation" else 0

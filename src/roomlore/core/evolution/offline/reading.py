@@ -45,7 +45,7 @@ _MARKED = lazy_pattern("[@<&:]")
 _DAYS = tuple(lexicon.values("weekdays", "en"))
 # A weekday, in the plural too; sunny and 一周年 are none.
 _WEEKDAY = lazy_pattern(
-    rf"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
+    rf"(?<![a-z])(?P<en>{lexicon.forms('weekday', 'en')})s?(?![a-z])"
     rf"|(?:每?个?个?{lexicon.forms('week', 'zh')})(?P<zh>[一二三四五六日天末])(?![年间])"
 )
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6, 7), strict=True))
