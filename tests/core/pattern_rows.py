@@ -312,6 +312,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "far._CODE": [(["run `make`"], ["run make"])],
     "far._WORD": [(["小吴上次推荐的那家店叫什么?"], [" "])],
     "far._ADDRESS": [(["@Nova what did we decide?"], ["good morning"])],
+    "lexicon._REFERENCE": [(["{weekday} now"], ["(?:ha){2,}"])],
     "linking.reading.SYLLABIC": [(["北京到上海的高铁最快四个半小时。"], ["кто взял кастрюлю?"])],
     "linking.reading._CUES": [
         (["请问怎么挂载 ntfs 硬盘？"], ["北京到上海的高铁最快四个半小时。"]),

@@ -1,5 +1,6 @@
 """Patterns that are compiled at their first use."""
 
+import ast
 import copy
 import pickle
 import pkgutil
@@ -8,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +100,15 @@ def test_each_pattern_of_the_core_finds_what_it_must_and_nothing_that_it_must_no
                         assert [text for text in must if not find(text)] == []
                         assert [text for text in must_not if find(text)] == []
     assert left == {}
+
+
+def test_each_pattern_of_the_core_says_why():
+    """A comment or a docstring beside it says what it finds; an entry of the lexicon says so itself."""
+    for path in Path(core.__path__[0]).rglob("*.py"):
+        source = path.read_text("utf-8")
+        body, lines = ast.parse(source).body, source.splitlines()
+        for part, after in pairwise([*body, ast.Pass()]):
+            text = ast.get_source_segment(source, part) or ""
+            if isinstance(part, ast.Assign | ast.AnnAssign) and re.search(r"(lazy_pattern|\.compile)\(", text):
+                told = isinstance(after, ast.Expr) or lines[part.lineno - 2].startswith("#")
+                assert told, f"say above {text[:40]!r} of {path.name} what it finds"

@@ -59,6 +59,7 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
 
 _PLAIN = lazy_pattern(r"[!#-;=?-\[\]_a-z~]+")
 """Characters of a URL that need no escape in a header or a path of a route."""
+# A host, in brackets if it is an IPv6 address, and a port; no user name and no path.
 _AUTHORITY = lazy_pattern(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
 _USUAL_LOOPBACKS = ("localhost", "127.0.0.1", "::1")
 """Known without being parsed, which saves time with each request over HTTP."""

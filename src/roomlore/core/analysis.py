@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from roomlore.core import lexicon
 from roomlore.core.attachments import caption_of
 from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Entry, Message, MessageFeatures, MessageType, ReplyInfo, Role
@@ -13,25 +14,21 @@ from roomlore.core.records import from_record, with_own_names
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, requests, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
+# What a nick adds after a bar or in brackets; a bar that begins it is a part of the name.
 _AWAY, _CLAN = lazy_pattern(r"(?<=\w)\|"), lazy_pattern(r"(?<=\w)\[")
+# Three Chinese characters in a row, of which the last two are a given name.
 _HAN_NAME = lazy_pattern(f"[{HAN}]{{3}}")
+# A notice that a platform writes: its kind in brackets or before a colon, at the beginning only.
 _NOTICE = lazy_pattern(
-    r"\s*(?:[\[【(](?:系统|群?通知|公告|群公告|提醒|告警|notice|notification|alert|announcement|system|bot)\w*[\])】]"
-    r"|(?:系统消息|系统通知|群?公告|紧?[急要]?通知|notice|announcement|alert)\s*:)"
+    rf"\s*(?:[\[【(](?:{lexicon.alternatives('notice_kind')})\w*[\])】]|(?:{lexicon.alternatives('notice_label')})\s*:)"
 )
-_CHANGES = ("joined", "left", "set", "changed", "加入", "退出", "撤回", "修改")
-_CHANGE = lazy_pattern(
-    r"\s*[^\n]{1,64}?\s?(?:加入了?群聊|退出了?群聊|撤回了一条消息|修改群名为"
-    r"|(?:has |have )?(?:joined|left) (?:the )?(?:room|channel|group|chat|#\S+)"
-    r"|(?:set|changed) the (?:channel|group|room)?\s?(?:topic|name|purpose|description)\b)"
-)
+_CHANGES = lexicon.words("room_change_hint")
+# A notice that somebody joined or left, or renamed the room, after at most one name.
+_CHANGE = lazy_pattern(rf"\s*[^\n]{{1,64}}?\s?(?:{lexicon.alternatives('room_change')})")
 # Possessive, longest first: no text causes backtracking.
 _SMALL_TALK = lazy_pattern(
-    r"(?:[:;x=]-?[dpo3]\b|xd\b|\+1|666+|233+|[\W_]|(?:ha(?:ha)++h?|he(?:he)++|lol+|lmao|rofl|okay|okey|ok|k+"
-    r"|yes|yeah|yep|yup|nope|nah|no problem|no|sure|cool|nice|great|awesome|np|yw|you['’]?re welcome|bye|cya|see you"
-    r"|good ?night|gn|night|wow|oh|ah|hm+|right|exactly|indeed|got it|i see|true)\b"
-    r"|收到|明白|了解|可以|没事|沒事|不客气|不客氣|不用谢|不用謝|再见|再見|拜拜|晚安|厉害|厲害|辛苦|是的|没问题|沒問題|知道"
-    r"|[好哈呵嘿嘻嗯哦噢喔啊额呃行对對是棒赞讚牛强強懂了吧的嘞呀哇])*+"
+    rf"(?:[:;x=]-?[dpo3]\b|xd\b|\+1|666+|233+|[\W_]"
+    rf"|{lexicon.forms('small_talk', 'en')}\b|{lexicon.forms('small_talk', 'zh')})*+"
 )
 _COURTESY = 60
 _EVERYBODY = frozenset({"all", "@all", "_all", "everyone", "here", "channel", "@everyone", "@here"})

@@ -15,6 +15,7 @@ from roomlore.core.models import Message
 from roomlore.core.patterns import lazy_pattern
 
 Kind = Literal["sticker", "picture", "voice", "video", "file", "poll", "location", "contact", ""]
+# The kind of a file by what an export calls it, or by the end of its name; the first that matches.
 _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
     ("poll", lazy_pattern(r"\A(poll|投票)\Z")),
     ("location", lazy_pattern(r"\A(location|位置)\Z")),

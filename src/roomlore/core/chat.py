@@ -399,4 +399,5 @@ _LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 _OFFER_FIELDS = ("name", "model_id", "options")
 _MODEL_FIELDS = ("display_name", "internal", "providers")
 _PROVIDER_FIELDS = ("base_url", "key_variable", "limit_field")
+# The name of an environment variable.
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -11,6 +11,7 @@ from operator import mul
 
 import numpy as np
 
+from roomlore.core import lexicon
 from roomlore.core.attachments import caption_of
 from roomlore.core.linking.model import best_size
 from roomlore.core.mentions import utterances
@@ -81,53 +82,22 @@ _BEGIN, _END = 1_000, 500
 _DAY = 1_440.0
 
 # Possessive or of bounded length, so that matching stays linear.
-_ASKED = r"\b(?:who|whom|whose|what|which|when|where|why|how)\b[^.?!]{0,60}?"
-_REMEMBERING = lazy_pattern(
-    r"\b(?:remember(?:ed)?|recall(?:ed)?|remind|mention(?:ed|s)?|last (?:time|night|week|weekend|month|year|spring"
-    r"|summer|fall|autumn|winter|meeting|call)|(?:days?|weeks?|months?|years?) ago|yesterday|the other day|earlier"
-    r"|previous(?:ly)?|back then|used to"
-    r"|(?:have|has|had|did|was|were|what|who|which|when|where) [^.?!]{0,60}?\b(?:said|told|talk(?:ed)?|discuss(?:ed)?"
-    r"|agreed?|decided?|promised?|planned|suggest(?:ed)?|recommend(?:ed)?))\b"
-    r"|上次|上回|上周|上个月|去年|之前|先前|以前|曾经?|当时|那[天次时]|前[天几两]|昨[天晚]|记不?记?得|说过|提到|提过"
-    r"|讲过"
-    r"|[聊谈讨论推荐分享告诉][过了]|告诉过|[过了]哪些|答应"
-)
-_HAPPENED = lazy_pattern(
-    rf"{_ASKED}\b(?:did|was|were|had|has|have)\b(?! i\b)"
-    r"|(?:^|[.!?,]\s*)(?:did|was|were|has|had)\s+(?!you try|i\b|anyone|anybody|someone)\w"
-)
-_STANDING = lazy_pattern(
-    r"\b(?:as of (?:now|today)|current(?:ly)?|right now|now|at the moment|these days|latest|up.to.date|so far"
-    r"|final(?:ized)?|status|recap|summar(?:y|ize|ise)|still|anymore|most recent(?:ly)?)\b"
-    r"|目前|现在|最新|最终|至今|截至|眼下"
-)
-_FACT = lazy_pattern(
-    r"\b(?:who|whom|whose|when|where|which|what(?! about| if)|how (?:many|much|long|often|old|far|big))\b"
-    r"|谁|何[时地]|(?<!有)什么|哪[里儿个些位家部本首款种年天座]?|几[点号个次月年岁]|多[少久大长]|是[?？]?$|对[吗吧]"
-    r"|是不是"
-)
-_TOLD = lazy_pattern(
-    r"(?:^|[,.:;!?]\s*|\bplease )(?:give|tell|remind|show|list|recap|summari[sz]e|sum up)\b"
-    r"|(?:^|[,.:;!?，。：；！？]\s?|请|帮我)(?:告诉我|列出|总结|概括|汇总|给我|说说|回顾|提醒我)"
-)
-_GENERAL = lazy_pattern(
-    r"\b(?:how (?:do|does|can|could|would|should|to|about|come)|(?:can|could|would|will|may) (?:i|you|we|someone|anyone"
-    r"|anybody|one)|is (?:it|there)|are there|any(?:one|body|way|ideas?|suggestions?)|should i|help|please|trying|try"
-    r"|want(?:ed)? to|need(?:ed)? to|looking (?:for|to)|wondering|explain|write|generate|implement|error|issue|problem"
-    r"|doesn'?t|isn'?t|won'?t|can'?t|possible)\b"
-    r"|怎[么样]|如何|为什么|为何|请问|请[教帮给]|帮|建议|你觉得|你认为|你喜欢|能不能|能否|可以|想[要学知]|有没有"
-    r"|有什么|应该"
-)
-_OWN = lazy_pattern(r"\b(?:my|mine|our|ours|us|we)\b|我|咱")
-_SPOKEN_TO = lazy_pattern(r"\b(?:you|your)\b|[你您]")
+_REMEMBERING = lexicon.pattern("remembering")
+_HAPPENED = lexicon.pattern("happened")
+_STANDING = lexicon.pattern("standing")
+_FACT = lexicon.pattern("fact_asked")
+_TOLD = lexicon.pattern("told_to_tell")
+_GENERAL = lexicon.pattern("general_question")
+_OWN = lexicon.pattern("own")
+_SPOKEN_TO = lexicon.pattern("spoken_to")
+# A capital letter inside a sentence, which may begin a name; I is none.
 _PROPER = lazy_pattern(r"(?<=[a-z,'’] )(?!I\b)[A-Z][a-z]")
-_TIME = lazy_pattern(
-    r"\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june|july|august|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
-    r"|dec(?:ember)?|monday|tuesday|wednesday|thursday|friday|saturday|sunday|20[0-3]\d"
-    r"|\d{1,2}[./]\d{1,2}[./]\d{2,4})\b|\d{1,2}月|\d{1,2}[号日]|星期|周[一二三四五六日末]|[去前今]年"
-)
+_TIME = lexicon.pattern("time_named")
+# Code, an address or a path.
 _CODE = lazy_pattern(r"```|https?://|[{};]\s?\n|\w\(\)|</|==|\w\.\w{1,40}\(|[/\\]\w{1,40}[/\\]|`[^`\n]{1,80}`")
+# A word: one character of Chinese, a run of letters otherwise.
 _WORD = lazy_pattern(rf"[a-z0-9']+|[{HAN}]")
+# The name of who is addressed, at the beginning.
 _ADDRESS = lazy_pattern(r"\s*(?:@[^\s,:，：]{1,64}[\s,:，：]*|[^\s@,:，：]{1,64}[:,，：]\s*)")
 
 NEED = (

@@ -5,15 +5,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import CHINESE, ENGLISH, HAN, INTERJECTIONS, ORDINARY, READ_LIMIT, fold, head, segment, terms
 
 _QUOTED_LINES = r"(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|\Z))+"
+# Lines that quote, at the beginning of a message.
 _LINES = lazy_pattern(rf"\s*{_QUOTED_LINES}")
 # The quotation that WeChat copies: 「name: text」, a line of dashes, the answer.
 _CARD = lazy_pattern(r"\s*「(?:([^:：」\n]{1,64})[:：])?([^」]*)」\s*(?:[-—][ ]?){3,}\s*")
+# Lines that quote, anywhere.
 _LINES_INSIDE = lazy_pattern(rf"^[ \t]*{_QUOTED_LINES}", re.MULTILINE)
+# The mark that begins a quoted line.
 _MARK = lazy_pattern(r"^\s*(?:>|&gt;)[ \t]?", re.MULTILINE)
+# The name before a quoted text.
 _AUTHOR = lazy_pattern(r"\s*@?([^:：\n]{1,64})[:：]\s*(?:\n|(?=\S))")
 
 
@@ -68,6 +73,7 @@ _SPEAKER = lazy_pattern(
     r"[\s<\[【（(*]*+(?P<name>[^\s<>:：\"“”\[\]【】()（）*][^<>:：\"“”\[\]【】()（）*\n]{0,31}?)[\s>\]】）)*]*+[:：]"
 )
 _OPENING, _CLOSING = tuple('"“”「『'), tuple('"“”」』')
+# The name of an agent; robot and email are none.
 _AGENT = lazy_pattern(
     rf"assistant|gpt(?![a-z])|助手|助理|机器人|機器人|(?<![a-z])(?:[a-z]+[-_ ]|help|chat|support)?bots?(?![a-z])"
     rf"|(?<![a-z])(?:ai|agent)(?=$|[{HAN}])",
@@ -108,10 +114,12 @@ _MAX_NAME = 64
 _MAX_MENTIONS = 100
 _ISOLATES = dict.fromkeys(range(0x2066, 0x206A))
 """Marks that isolate the direction of a name from the text around it, as WhatsApp writes names."""
+# A mention as Slack, Discord or OneBot writes it.
 TAG = lazy_pattern(
     r"<@!?(?P<id>[^\s<>|]{1,64})(?:\|[^<>]{0,64})?>|<!(?P<all>here|channel|everyone)(?:\|[^<>]{0,64})?>"
     r"|<at (?:user_)?id=[\"']?(?P<at>[^\"'<>\s]{1,64})[\"']?[^<>]{0,64}>(?:[^<>]{0,64}</at>)?"
 )
+# The same, or a plain @id; not in an e-mail address.
 _BY_ID = lazy_pattern(rf"{TAG.pattern}|(?<![A-Za-z0-9._%+-])@(?P<plain>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}})")
 
 
@@ -145,16 +153,22 @@ def ids_named(text: str, mentioned: Collection[str]) -> set[str]:
 
 # An @ after a Latin letter or digit belongs to an e-mail address or a prompt, unless what follows is not Latin.
 _AT = lazy_pattern(r"(?<![a-z0-9._%+-])(?<!!\*)@(?=\S)|@(?=[^\x00-\x7f])")
-_EVERYONE = lazy_pattern(
-    r"(?:_?all|everyone|here|channel)(?![a-z0-9_-])|全体成员|全體成員|全体|全體|全员|全員|所有人|大家"
-)
+_EVERYONE = lexicon.pattern("everyone_mentioned")
+# What follows an @ where no name is known; a path or a call is none.
 _HANDLE = lazy_pattern(r"[a-z0-9_](?:[a-z0-9_.-]{0,62}[a-z0-9_])?(?![\w/(])|[^\W\x00-\x7f]{1,20}")
+# A word that may be a nick; not in a path, a domain or an e-mail address.
 _NICK = lazy_pattern(rf"(?<![@/.\\a-z0-9_])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}+(?![@/]|\.\w)")
+# The same in an ASCII text.
 _ASCII_NICK = lazy_pattern(r"(?<![@/.\\a-z0-9_])[a-z0-9_\[\]{}\\|`^-]{3,64}+(?![@/]|\.[a-z0-9_])")
+# The first word of a message, which may be the name of who is addressed.
 _FIRST_WORD = lazy_pattern(rf"[\w\[\]{{}}\\|`^-]{{3,64}}(?=\s|$)|[{HAN}]{{2,}}(?=\s)")
+# What stands before the first colon or comma.
 _ADDRESS = lazy_pattern(r"[^:,\n]{1,64}?(?=\s?[:,])")
+# What divides a name from the text.
 _BETWEEN = lazy_pattern(r"[\s,:]*")
+# What joins the names of several who are addressed.
 _JOINED = lazy_pattern(r"\s*[/&+]\s*|\s+and\s+|\s*[和跟]\s*")
+# Chinese characters in a row.
 _HAN_RUN = lazy_pattern(f"[{HAN}]{{2,}}")
 
 
@@ -301,6 +315,7 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
 
 
+# A Chinese character.
 _LONE_HAN = lazy_pattern(f"[{HAN}]")
 _ONE = 1 << 40
 

@@ -35,8 +35,11 @@ _MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
 _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
 _ADDRESSED = "(?:" + "|".join(f"(?<={sign})" for sign in ("@", "id=", 'id="', "id='", 'id":"', 'id": "')) + ")"
 _BEGINS, _CALLS = "(?m:^)", r"(?=[ \t]?[:,：，])"
+# A letter or a figure, beside which a name is a part of a longer word.
 _EDGE = lazy_pattern(r"[0-9A-Za-z_]")
+# The end of a sentence.
 _SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|(?<=[。！？；])")
+# A quoted line, or a quotation in its marks.
 _QUOTATION = lazy_pattern(
     r"^[ \t]*(?:>|＞|&gt;)[^\n]*|\"[^\"\n]*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』", re.MULTILINE
 )
@@ -98,8 +101,10 @@ class Traces:
     def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self.user_id = user_id
         word, flags = _word(user_id), re.IGNORECASE if user_id.lower() != user_id.upper() else 0
+        # An id that tells nothing by itself counts only where it is addressed.
         self._word = re.compile(word if _is_telling(user_id) else _ADDRESSED + word, flags)
         ordinary = _is_telling(user_id) and user_id.isalpha() and len(user_id) <= _WORD_MAX
+        # The id as an id: addressed, or before a colon at the beginning of a line.
         self._id = re.compile(f"{_ADDRESSED}{word}|{_BEGINS}{word}{_CALLS}", flags) if ordinary else self._word
         self._lowered = user_id.lower()
         self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_MIN)
@@ -268,6 +273,7 @@ def _word(name: str) -> str:
 
 
 def _any_of(names: Iterable[str], *, before: str = "", flags: int = 0) -> re.Pattern[str] | None:
+    """Return a pattern that finds any of the names, the longest first; None without names."""
     known = sorted(set(names), key=len, reverse=True)
     return re.compile(f"{before}({'|'.join(map(_word, known))})", flags) if known else None
 
@@ -276,6 +282,7 @@ _RUN, _WIDE_RUN, _WIDE_MIN = 24, 8, 6
 """The length of a common run that counts as a copy; a shorter one if nearly all of its characters are wide."""
 _LINE_MIN = 8
 """The least weight of a line that counts as a copy anywhere; a shorter one counts if it is quoted."""
+# The marks of quotation before a line.
 _INDENT = lazy_pattern(r"^[>＞\s]*+", re.MULTILINE)
 
 

@@ -15,6 +15,7 @@ from roomlore.core.text import fold
 KEPT_ELSEWHERE = ("memory_evolve", "user_facts", "people_facts")
 """The prompts that may be stored elsewhere, such as in a prompt server."""
 
+# A place of a template: {{ name }}.
 _PLACE = lazy_pattern(r"\{\{\s*(\w+)\s*\}\}")
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -25,6 +26,7 @@ _UNSEEN = (
 )
 INVISIBLE = lazy_pattern(f"[{_UNSEEN}]")
 """Invisible characters other than white space."""
+# What the name of a label or a tag may have besides letters and figures.
 _NOISE = lazy_pattern(rf"[^\w‹›]|[_{_UNSEEN}]")
 _LABELS = frozenset(
     {
@@ -40,9 +42,11 @@ _TAG = lazy_pattern(
     rf"|(?P<signs>[<＜﹤](?:\W|_)*+)(?P<name>[\w{_UNSEEN}]*+)"
 )
 """`header` is the C++ header, which is not a tag."""
+# The beginning of a control token of a model, such as <|im_start|>.
 _TOKEN = lazy_pattern(r"[<＜﹤][|｜]_")
 _OPENERS = str.maketrans("<＜﹤", "‹‹‹")
 _ENDS_A_LABEL = r":：﹕︓∶ː꞉\])}>］）】〕」』＞｝"
+# What ends a label.
 _LABEL_END = lazy_pattern(f"[{_ENDS_A_LABEL}]")
 _LABEL = lazy_pattern(
     rf"(?:\A|(?<=[{LINE_ENDS}]))(?P<before>(?:[^\w‹{LINE_ENDS}]|_)*+)"

@@ -170,6 +170,7 @@ _UNITS = ((1e10, 1), (1e13, 10**3), (1e16, 10**6))
 _UNITS_BEFORE = ((1e11, 1), (1e14, 10**3), (1e17, 10**6))
 """Units per second by the size of a number; before 1970 wider, since programs write the year 1 in seconds for a date
 that they do not know."""
+# A number of seconds, or of smaller units.
 _DIGITS = lazy_pattern(r"[+-]?\d+(\.\d+)?")
 _EXCERPT = 60
 _ALWAYS = ("id", "room_id", "sender_id")

@@ -148,6 +148,7 @@ def room_for(name: str, wanted: str, stored: Mapping[str, Likeness], taken: Coll
 
 _DERIVED = lazy_pattern(r"x[0-9a-f]{24}(-\d+)?")
 """An id that an importer makes of the message itself."""
+# A run of letters and figures.
 _WORD = lazy_pattern(r"\w+")
 
 

@@ -13,94 +13,16 @@ from typing import Literal
 import regex
 import Stemmer
 
+from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 
+ENGLISH = lexicon.words("stop_word", "en")
 
-def _listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+CHINESE = lexicon.words("stop_word", "zh")
 
+INTERJECTIONS = lexicon.words("interjection")
 
-ENGLISH = _listed(
-    """
-    a about above actually after again against ago all almost already also although always am an and another any
-    anybody anyone anything anyway are aren around as ask at away back be became because become been before being
-    below better between both but by came can cannot come could couldn did didn do does doesn doing don done down
-    during each either else enough etc even ever every everybody everyone everything few for from further gave get
-    gets getting give given go goes going gone gonna good got gotta guess had hadn has hasn have haven having he her
-    here hers herself him himself his how however i idk if ill im imho imo in instead into is isn isnt it its itself
-    ive just keep kind know knows last later least less let lets like little lol long look looks lot made make makes
-    many may maybe me mean means might mine more most much must mustn my myself need needs neither never next no
-    nobody none nope nor not nothing now of off often oh ok okay on once one ones only onto or other others
-    otherwise ought our ours ourselves out over own people perhaps please pls possible pretty probably put quite
-    rather really right said same saw say says see seem seems seen sees several shall she should shouldn since so
-    some somebody somehow someone something sometimes somewhere soon sorry still such sure take taken tell than that
-    thats the their theirs them themselves then there theres these they thing things think this those though thought
-    through thus till to together too took toward tried tries try trying u under unless until up upon ur us use used
-    uses using usually very via want wanted wants was wasn way we well went were weren what whatever whats when
-    where whether which while who whole whom whose why will with within without won wont would wouldn yeah yep yes
-    yet you your yours yourself yourselves dont doesnt didnt cant couldnt wouldnt shouldnt havent hasnt wasnt werent
-    youre theyre e.g i.e hi hey hello hmm haha hehe thx thanks thank ty np lmao btw afaik b d f g h j k l m n o p q
-    r s t v w y z
-    """
-)
-
-CHINESE = _listed(
-    """
-    的 了 是 我 你 您 他 她 它 在 有 和 与 與 及 或 就 不 都 一 也 很 到 说 說 要 去 会 會 着 著 没 沒 看 好 这 這
-    那 么 麼 嗎 吗 呢 吧 啊 呀 哦 噢 喔 嗯 哈 嘛 啦 哎 唉 诶 欸 喂 哟 额 呃 咯 嘞 哇 呗 之 于 於 以 而 但 被 把 给
-    給 让 讓 向 从 從 对 對 为 為 因 所 其 此 该 該 每 各 某 另 再 又 还 還 才 只 已 曾 将 將 正 更 最 太 真 可 能
-    想 做 用 来 來 出 过 過 上 下 里 裡 里面 中 后 後 前 个 個 些 几 幾 多 少 大 小 等 得 地 们 們 啥 咋 谁 誰 哪 何
-    如 若 则 則 并 並 且 跟 同 比 叫 请 請 两 二 三 四 五 六 七 八 九 十 人 天 点 點 次 件 位 种 種 样 樣 时 時 年
-    月 日 号 號 话 話 事 先 别 別 行 走 问 問 写 知 道 觉 打 开 看看 試 试 弄 搞 算 像 当 當 至 我们 我們 你们 你們
-    您们 他们 他們 她们 她們 它们 它們 咱 咱们 咱們 自己 大家 别人 別人 人家 有人 某人 各位 这个 這個 那个 那個 这些
-    這些 那些 这样 這樣 那样 那樣 这么 這麼 那么 那麼 这里 這裡 这儿 那里 那裡 那儿 这边 這邊 那边 那邊 这种 這種
-    那种 那種 什么 什麼 甚麼 怎么 怎麼 怎样 怎樣 怎么样 怎麼樣 怎么办 怎麼辦 为什么 為什麼 为啥 如何 哪个 哪個 哪里
-    哪裡 哪儿 哪些 多少 几个 幾個 是否 是不是 有没有 有沒有 能不能 可不可以 会不会 要不要 对不对 行不行 好不好 一个
-    一個 一些 一下 一点 一點 一样 一樣 一直 一起 一般 一定 一次 两个 兩個 有点 有點 有些 有的 没有 沒有 不是 不会
-    不會 不能 不要 不用 不行 不过 不過 不太 不知 知道 不知道 可以 可能 应该 應該 需要 觉得 覺得 认为 認為 感觉 感覺
-    以为 以為 因为 因為 所以 但是 可是 然后 然後 而且 或者 还是 還是 如果 要是 虽然 雖然 只是 只要 只有 就是 就算
-    其实 其實 确实 確實 真的 已经 已經 现在 現在 刚刚 剛剛 刚才 剛才 刚 剛 之前 之后 之後 以后 以後 以前 时候 時候
-    后来 後來 还有 還有 以及 关于 關於 对于 對於 根据 根據 通过 通過 比如 例如 比较 比較 非常 特别 特別 十分 太多
-    更加 最好 大概 差不多 左右 起来 起來 出来 出來 过来 過來 过去 過去 下来 下來 上去 进去 回来 东西 東西 事情 问题
-    問題 办法 辦法 意思 请问 請問 求助 帮忙 幫忙 麻烦 麻煩 谢谢 謝謝 多谢 感谢 感謝 谢了 你好 您好 大家好 好的 好吧
-    好了 嗯嗯 哈哈 哈哈哈 哈哈哈哈 呵呵 嘿嘿 嘻嘻 嗨 哈喽 收到 对啊 對啊 是的 是啊 对的 對的 行吧 没事 沒事 不客气
-    不客氣 没问题 沒問題 明白 了解 ok 来说 的话 的話 来着 而已 罢了 什麽 怎麽 这麽 那麽 為何 为何 干嘛 幹嘛 咋办
-    咋样 说话 看到 看来 看來 想要 出现 出現 进行 進行 使用
-    """
-)
-
-# Answers and openings that precede a comma far more often than they are somebody's name.
-INTERJECTIONS = _listed(
-    """
-    ah alright amazing anyhow awesome basically btw cool correct damn dude exactly fine first finally folks great
-    guys hence indeed lastly man mate nah nice nvm obviously okey right second sir sorry sounds then true ubuntu
-    linux ugh unfortunately welcome what windows wow yea yup user test root guest 好 对 嗯 是 行 不 那 哦 另外 首先
-    其次 最后 总之 老师 同学 朋友 兄弟 今天 明天 昨天 上午 下午 晚上
-    """
-)
-
-# Words of computers and of daily life, used as nicknames but more often as words.
-ORDINARY = _listed(
-    """
-    able access action add address admin alpha anger angel apple apt automatic back bash beta bin bios black blue
-    boot bot box boy browser bug build bus button call card case cat change channel chaos chat check clean client
-    close cloud code coffee color command common computer config connect console copy core correct crash cursor
-    daemon dark data date day dead debian debug default delete dell desktop dev dir directory disk doc docker dog
-    driver edit email empty error event fan fast file firefox fire fix flash folder font format free friend full fun
-    game gentoo ghost gnome google group hack hacker happy hard head home host hot house hub ice image info init
-    install intel internet iso java job joker kde kernel key laptop lib library light line link list live load local
-    lock log login loop lost love lucky mac machine magic mail mate memory menu message metal mode module monitor
-    moon mount mouse music name net network news nice night node noob normal null number offline open oracle order
-    output package page panel paper partition pass password patch path perl phone php pin ping pink place plain play
-    point port post power print problem process program proxy python question quick quit radio rain ram random read
-    ready real red remote report reset return river rock rocket root ruby run save screen script search second
-    secret server service session set setup shadow shell sign silver simple site sky sleep slow smart smoke snow
-    software solid sound source space spirit start state stick stone storm stop string style sudo sun support swap
-    switch system tab table talk team tech term terminal test text theme time tool top trash tree turn type ubuntu
-    unix update upgrade user version video view vim virus visitor wait water web white wifi window windows wine
-    winter wireless wolf word work world write xchat yellow zero
-    """
-)
+ORDINARY = lexicon.words("ordinary")
 
 
 READ_LIMIT = 20_000
@@ -115,6 +37,7 @@ SYLLABIC = lazy_pattern(f"[{HAN}{KANA}{HANGUL}]")
 """A character that is a syllable or a word: Chinese, Japanese or Korean."""
 # Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
 LETTER = rf"(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
+# The tokens of a folded text: addresses, words with the marks inside, runs of Chinese, syllables, emoji.
 _TOKEN = lazy_pattern(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
     rf"|(?P<latin>{LETTER}+(?:(?:::|->|['’./:\\@=+#&~-]){LETTER}+)*(?:\+\+|\#)?)"
@@ -122,10 +45,15 @@ _TOKEN = lazy_pattern(
     rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
+# The same in an ASCII text, without an address.
 _ASCII_TOKEN = lazy_pattern(r"[a-z0-9_]+(?:(?:::|->|['./:\\@=+#&~-])[a-z0-9_]+)*(?:\+\+|\#)?")
+# A part of a technical word: of snake_case and a.b.
 _PART = lazy_pattern(rf"(?:(?!_){LETTER})+")
+# The end of he's; all of don't.
 _CONTRACTION = lazy_pattern(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
+# The host of an address, without a user and www.
 _URL_HOST = lazy_pattern(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
+# An absurd run of combining marks.
 _MARKS = regex.compile(r"\p{M}{32,}")
 
 
@@ -305,6 +233,7 @@ def _without_suffix(word: str, rest: str) -> str:
 _SENTENCE_END = lazy_pattern(
     r"[。！？；…]+[”’」』）)\"']*|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|$)|\n+",
 )
+# A full stop that ends no sentence.
 _ABBREVIATION = lazy_pattern(r"(?:^|[\s(])(?:e\.g|i\.e|mr|mrs|ms|dr|prof|vs|cf|no|approx|st|[a-z])\.$", re.IGNORECASE)
 
 
@@ -358,7 +287,9 @@ def fitting(text: str, n: int) -> str:
     return text[: starts[-1]]
 
 
+# A Chinese character.
 _HAN_CHARACTER = lazy_pattern(f"[{HAN}]")
+# A Latin word.
 _LATIN_WORD = lazy_pattern(r"[A-Za-z\u00c0-\u024f]+")
 
 
@@ -373,36 +304,14 @@ def language(text: str) -> Literal["zh", "en"]:
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
 _ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
-_SOMEBODY = r"(?:any|some)(?:one|body)"
+# The first words of a question, at the beginning of a clause.
 _OPENERS = lazy_pattern(
-    rf"""(?:^|[.!?;\n,:][ ]{{0,3}}|\b(?:so|ok|okay|well|but|and|hi|hello|hey|also|then|now|guys|all)\b,?\s{{1,3}})
-    (?:how(?:['’]?s|\s+(?:do|does|did|can|could|to|would|should|come|about|is|are|was|many|much|long|often|far|big|old|else))
-    |what(?:['’]?s|\s+(?:is|are|was|were|do|does|did|would|should|could|can|about|if|kind|sort|version|type|happens?|else))
-    |why\s+(?:is|are|was|do|does|did|would|wo|should|can|ca|not|isn|don|doesn|won)
-    |where(?:['’]?s|\s+(?:is|are|do|does|did|can|could|would|should))
-    |who(?:['’]s|\s+(?:is|are|was|do|does|did|can|has|knows?))
-    |when\s+(?:is|are|will|does|did|can|should)
-    |which\s+(?:one|is|are|version|do|should|would|of)
-    |(?:is|are|was|were|isn['’]?t|aren['’]?t)
-      \s+(?:there|it|this|that|the|you|your|any|{_SOMEBODY}|they|these|my|an?|he|she|we)
-    |(?:can|could|would|should|will|shall|can['’]?t|couldn['’]?t|wouldn['’]?t|shouldn['’]?t)
-      \s+(?:i|you|u|we|they|he|she|it|this|that|the|any|{_SOMEBODY}|there|your|my)
-    |(?:do|does|did|have|has|had|don['’]?t|doesn['’]?t|didn['’]?t|haven['’]?t)\s+(?:i|you|u|we|they|he|she|{_SOMEBODY})
-    )\b""",
-    re.VERBOSE,
+    rf"(?:^|[.!?;\n,:] {{0,3}}|\b{lexicon.forms('before_question', 'en')}\b,?\s{{1,3}})"
+    rf"{lexicon.forms('question_opening', 'en')}\b"
 )
-_CALLS = lazy_pattern(
-    rf"\b{_SOMEBODY}\s+(?:here\s+)?(?:knows?|has|have|using|used?|tried|able|help|got|familiar|can|could|tell|else)\b"
-    r"|\bany\s+(?:ideas?|suggestions?|tips|thoughts|clue|hints?|advice|way|recommendations?)\b"
-    rf"|\b(?:do|does|did)\s+(?:you|{_SOMEBODY})\b|\bis\s+there\s+(?:a|any)\s*way\b"
-)
-_CHINESE_ASKED = lazy_pattern(
-    r"(?<![没沒])[什甚][么麼麽](?![都也])|(?<![无無论論])(?:怎[么麼麽样樣]|如何)(?![都也])|为[什何啥]|為[什何]|为么"
-    r"|咋|哪[个個里裡儿兒些位种種一]|多少"
-    r"|[谁誰](?![都也])|请问|請問|是否|能否|可否|求助|求教|几[点个時时号天]|幾[點個時天]"
-    r"|(?:有[没沒]有|([能会會要行对對是好可用])不(?:\1|可以)|可不可以|知不知道)"
-    r"|[吗嗎](?=$|[\s。.,!~?)])|(?<![没什怎那这甚])[么麼](?=$|[\s?~])|呢(?=$|[\s?~])|干嘛|幹嘛"
-)
+_CALLS = lexicon.pattern("call")
+# A Chinese question, by the words inside it.
+_CHINESE_ASKED = lazy_pattern(lexicon.alternatives("question", "zh"))
 
 
 def is_question(text: str) -> bool:
@@ -419,34 +328,14 @@ def asks(folded: str) -> bool:
     return bool(_OPENERS.search(folded) or _CALLS.search(folded))
 
 
+# One of these is in every text that thanks: looking for it is cheap.
 _THANKS_HINT = lazy_pattern(r"[谢謝]|th(?:an|n?x)|ty|tnx|cheers|appreciated|辛苦了|3q")
-_THANKS = lazy_pattern(
-    r"(?<!no )\b(?:thanks|thank\s+(?:you|u|god)|thankyou|thn?x|tnx|ty|tyvm|tysm|cheers|much appreciated)\b"
-    r"(?!\s+in\s+advance)"
-    r"|(?<!先)(?:谢谢|謝謝|多谢|多謝|感谢|感謝|谢了|謝了|谢啦|辛苦了)|\b3q\b"
-)
-_GREETING = lazy_pattern(
-    r"[\s\W]*(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|sup|good\s+(?:morning|afternoon|evening|day)|morning)\b"
-    r"|大家好|你们好|你們好|各位好|你好|您好|哈[喽啰囉]|嗨|[早晚]安|早上好|上午好|中午好|下午好|晚上好|早(?=$"
-    r"|[\s!~.,])|在吗|在嗎)"
-)
+_THANKS = lexicon.pattern("thanking")
+# A greeting at the beginning, after marks only.
+_GREETING = lazy_pattern(rf"[\s\W]*(?:{lexicon.alternatives('greeting')})")
 
-_REQUEST = lazy_pattern(
-    r"""(?:^|[,.!;:~。\s])\s{0,3}(?:
-    (?:(?:and|but|so|now|then|also|next|just)\s{1,3}){0,2}
-      (?:(?:please|pls|plz|kindly)\s+\w
-      |(?:i|we)\s+(?:(?:also|still|now|just|only)\s+)?(?:need|want)\s+(?!to\b)
-      |(?:add|remind|let\s+me\s+know|send|forward)\s+\w
-      |(?:give|tell|show|check|bring|book|call|put|remove|delete|fix|update|change|share|post|write|move)
-        \s+(?:me|us|him|her|them|it|the|my|our|your|this|that|these|those|an?|one)\b)
-    |and\s+(?:also\s+)?(?:the|my|our|another|one\s+more)\b
-    |(?:另外|顺便|順便|那|也){0,2}
-      (?:[还還](?:要|需|差|缺|少|想|得)|需要|再[发發给給来來帮幫要加看查说說订訂送传傳寄买買拿带帶]
-      |(?:麻烦|麻煩|劳驾|勞駕|拜托|拜託)(?![你您大家]{0,2}了)|[请請](?![客多])|[帮幫][我忙他她咱]|把|记得|記得|[别別]忘
-      |[发發给給传傳寄送拿带帶订訂查改删刪加][一下份个個张張我他她它])
-    )""",
-    re.VERBOSE,
-)
+# A request at the beginning of a clause.
+_REQUEST = lazy_pattern(rf"(?:^|[,.!;:~。\s])\s{{0,3}}(?:{lexicon.alternatives('request')})")
 
 
 def is_thanks(text: str) -> bool:
@@ -475,22 +364,18 @@ def requests(folded: str) -> bool:
 
 
 _MAX_TERM = 64
+# The runs of a text of which terms are made.
 _RUN = lazy_pattern(
     rf"(?P<latin>{LETTER}+(?:['’]{LETTER}+)*)|(?P<han>[{HAN}]+)|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
+# A word of an ASCII text.
 _ASCII = lazy_pattern(r"[a-z0-9_]+(?:'[a-z0-9_]+)*")
+# The end of he's and don't.
 _CONTRACTED = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
 
-_EMPTY_WORDS = """
-a about ain all also am an and any are aren as at be been being but by can could couldn d did didn do does doesn doing
-don for from had hadn has hasn have haven having he her here hers him his how i if in into is isn it its just let ll m
-me mine my no not of on onto or our ours re s shall she should so some t than that the their theirs them then there
-these they this those to too up upon us ve was wasn we were weren what when where which who whom whose why will with
-won would wouldn yes you your yours
-"""
-_EMPTY = frozenset(_EMPTY_WORDS.split())
-_EMPTY_HAN = frozenset("的了是我你您他她它在有和与與就不都也很到说說要去会會着著没沒这這那么麼吗嗎呢吧啊呀哦嗯")
+_EMPTY = lexicon.words("empty_term", "en")
+_EMPTY_HAN = lexicon.words("empty_term", "zh")
 
 
 @lru_cache(maxsize=1 << 14)

@@ -17,9 +17,11 @@ from roomlore.core.text import fold, language, truncate
 
 _CLOSES = lazy_pattern(r"(\A\s*)<(?=\s{0,9}/)")
 """The closing of a tag at the beginning of a line, since a caller's prompt may be enclosed in tags of its own."""
+# What would divide a name from its text, or forge a tag.
 _SPLITS_A_NAME = lazy_pattern(r"[\s:：<>\[\]]+")
 _NAME_CHARACTERS = 64
 _INDENT = "  "
+# Parentheses in a name, which would close those around it.
 _PARENTHESES = lazy_pattern("[()（）]")
 
 

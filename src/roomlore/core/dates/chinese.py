@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import date
 from functools import partial
 
+from roomlore.core import lexicon
 from roomlore.core.dates.calendar import CHINESE as HOLIDAYS
 from roomlore.core.dates.calendar import (
     ONE_DAY,
@@ -48,32 +49,13 @@ from roomlore.core.patterns import lazy_pattern
 
 DIGITS = "零一二三四五六七八九"
 NUMERALS = "一二两三四五六七八九十"
-STEPS = {"上上": -2, "上": -1, "这": 0, "本": 0, "今": 0, "下": 1, "下下": 2}
-YEARS = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "本年": 0, "明年": 1, "后年": 2}
-DAYS = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
-SEASONS = {"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter"}
-UNITS = {
-    "年": "year",
-    "月": "month",
-    "周": "week",
-    "星期": "week",
-    "礼拜": "week",
-    "天": "day",
-    "日": "day",
-    "小时": "hour",
-    "钟头": "hour",
-    "分钟": "minute",
-}
-PARTS = {
-    "凌晨": "small hours",
-    "清晨": "early morning",
-    "中午": "noon",
-    "傍晚": "evening",
-    **dict.fromkeys(("早晨", "早上", "一早", "上午", "早", "晨"), "morning"),
-    **dict.fromkeys(("午后", "下午"), "afternoon"),
-    **dict.fromkeys(("晚上", "夜里", "夜晚", "晚间", "夜间", "晚", "夜"), "night"),
-    **dict.fromkeys(("深夜", "半夜"), "midnight"),
-}
+STEPS = lexicon.values("steps", "zh")
+YEARS = lexicon.values("spoken_years", "zh")
+DAYS = lexicon.values("spoken_days", "zh")
+WEEKDAYS = lexicon.values("weekdays", "zh")
+SEASONS = lexicon.values("seasons", "zh")
+UNITS = lexicon.values("units", "zh")
+PARTS = lexicon.values("parts_of_day", "zh")
 
 TO = r" ?(?:-|~|到|至) ?"
 # Not inside a longer number, nor "every year" or a date of the Chinese calendar.
@@ -97,7 +79,7 @@ EDGE_OF_YEAR = (
     r"(?P<edge>初(?![一二三四中级恋次始期吻夏春秋冬雪])|底(?![下部层线特薪片])|末(?![班日期世尾])"
     r"|(?<=年)中(?![国秋学考旬午文心超间]))"
 )
-WEEK = r"(?:周|星期|礼拜)"
+WEEK = lexicon.forms("week", "zh")
 WHICH = r"(?P<which>上上|上|下下|下|这|本)一?个?"
 WHICH_WEEK = rf"(?<![晚早马网线路街赶加天地以]){WHICH}{WEEK}(?![边岁年长围刊转到身报]|期(?![中末]))"
 WHICH_MONTH = rf"(?<![天地晚登马]){WHICH}月(?![球亮光台老饼牙色圆嫂])份?"
@@ -138,7 +120,7 @@ HOLIDAY = (
 )
 
 
-_VAGUE = {"几": (2.0, 7.0), "好几": (3.0, 9.0), "十几": (11.0, 19.0), "半": (0.5, 0.5)}
+_VAGUE = lexicon.values("vague_counts", "zh")
 # From the names of yearly events to a maker, which gives the period of a year.
 Maker = Callable[[int], Period]
 Make = Callable[[re.Match[str]], Maker]
@@ -185,7 +167,7 @@ def _day(match: re.Match[str], asked: Asked) -> Period:
 
 
 def _weekday_number(match: re.Match[str]) -> int:
-    return "一二三四五六日天".index(match["weekday"]) - (match["weekday"] == "天")
+    return int(WEEKDAYS[match["weekday"]])
 
 
 def _weekday(match: re.Match[str], asked: Asked) -> Period:
@@ -379,6 +361,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ),
 )
 _FIRST = "".join(dict.fromkeys("".join(first for first, _ in _RULES)))
+# A character with which a time may begin; the rules of the others are not tried.
 _START = lazy_pattern(f"[{_FIRST}]")
 _BY_FIRST = {one: tuple(rule for first, rule in _RULES if one in first) for one in _FIRST}
 _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
@@ -404,6 +387,7 @@ _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
     "day": (_narrower(PART, _part), _narrower(CLOCK, _clock)),
     "part": (_narrower(CLOCK, _clock),),
 }
+# What joins two times: 上周一到周三.
 _JOIN = lazy_pattern(TO)
 
 

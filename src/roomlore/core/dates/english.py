@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 
+from roomlore.core import lexicon
 from roomlore.core.dates.calendar import ENGLISH as HOLIDAYS
 from roomlore.core.dates.calendar import (
     ONE_DAY,
@@ -40,28 +41,23 @@ from roomlore.core.dates.calendar import (
 )
 from roomlore.core.patterns import lazy_pattern
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+MONTHS = lexicon.values("months", "en")
+_MONTH_IN_FULL = lexicon.forms("month_full", "en") + "|may"
+WEEKDAYS = lexicon.values("weekdays", "en")
+NUMBERS = lexicon.values("numbers", "en")
 # April, June and August are also names, "may" and "march" are verbs, and "sat" and "dec" are ambiguous.
 SURE_MONTHS = frozenset(("january", "february", "july", "september", "october", "november", "december"))
-SPOKEN_DAYS = {
-    "day before yesterday": -2,
-    "yesterday": -1,
-    "today": 0,
-    "tonight": 0,
-    "tomorrow": 1,
-    "day after tomorrow": 2,
-}
+SPOKEN_DAYS = lexicon.values("spoken_days", "en")
+_UNITS = lexicon.values("units", "en")
+_VAGUE = lexicon.values("vague_counts", "en")
+_STEPS = lexicon.values("steps", "en")
+_ORDINALS = lexicon.values("ordinals", "en")
+_SEASONS = lexicon.values("seasons", "en")
+_NAMED_SEASON = "|".join(_SEASONS)
 
-MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:(?<!may)\.(?= ?[0-9]))?"
-)
-WEEKDAY = (
-    r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?"
-    r"|sun(?:day)?)\b"
-)
+# The full stop of a month that is cut short; May is not.
+MONTH = rf"(?P<month>{lexicon.forms('month', 'en')})\b(?:(?<!may)\.(?= ?[0-9]))?"
+WEEKDAY = rf"(?P<weekday>{lexicon.forms('weekday_any', 'en')})\b"
 DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
 TO_DAY = r"(?: ?(?:-|to|until|through|till|and) ?(?P<last>3[01]|[12][0-9]|0?[1-9])(?:st|nd|rd|th)?)?"
 A_YEAR = r"(?:19|20)[0-9]{2}"
@@ -71,9 +67,9 @@ COUNT = (
     rf"(?P<count>[0-9]{{1,3}}|(?:a )?couple of|(?:a )?couple|a few|few|several|half an?|half|an?|{'|'.join(NUMBERS)})"
 )
 LOW = rf"(?:(?P<low>[0-9]{{1,3}}|{'|'.join(NUMBERS)})(?: or | to |-))?"
-UNIT = r"(?P<unit>minute|min|hour|hr|day|week|fortnight|month|year|yr)s?\b"
+UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?\b"
 AGO = rf"{LOW}{COUNT} {UNIT} (?:ago|back)\b(?: today\b)?"
-SEASON = r"(?P<season>spring|summer|fall|autumn|winter)\b"
+SEASON = rf"(?P<season>{_NAMED_SEASON})\b"
 HOLIDAY = (
     r"(?P<holiday>new year'?s (?:eve|day)|(?:chinese |lunar )?new year|spring festival|mid-autumn festival"
     r"|dragon boat festival|valentine'?s day|easter|halloween|thanksgiving|christmas(?: eve| day)?)\b"
@@ -82,6 +78,7 @@ WHICH = r"(?P<which>this past|this coming|last|past|previous|this|next|coming) "
 # A number that is no part of a version, a price, an address or a fraction.
 ALONE = r"(?<![.,/:$#@+])(?<![0-9]-)"
 
+# The beginning of a time, by the kind of its first word; not inside a longer word.
 START = lazy_pattern(
     rf"""(?<![a-z0-9_])(?:
     (?P<number>[0-9])
@@ -91,7 +88,7 @@ START = lazy_pattern(
     |(?P<spoken>today|yesterday|tomorrow|tonight|day[ ](?:before|after)[ ]|other[ ]day|earlier[ ]today|just[ ]now
       |(?:week|month|year|weekend|night)[ ]before[ ]last)
     |(?P<ago>{re.sub(r"[?]P<[a-z]+>", "?:", AGO).replace(" ", "[ ]")})
-    |(?P<season_name>spring|summer|fall|autumn|winter)
+    |(?P<season_name>{_NAMED_SEASON})
     |(?P<quarter_name>q[1-4]|(?:first|second|third|fourth)[ ]quarter)
     |(?P<holiday_name>new[ ]year|chinese[ ]n|lunar[ ]n|mid-a|dragon[ ]b|valen|easter|hallow|thanksg|christm)
     )""",
@@ -101,58 +98,71 @@ START = lazy_pattern(
 _PIECE_OF = (
     r"(?:end|start|beginning|middle|half|quarters?|weeks?|weekends?|months?|days?|rest|part|night|morning) (?:of|in)"
 )
-_FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+# The end of a clause; the full stop of 1.5 is none.
 ENDS = lazy_pattern(r" ?(?:[?!,;:)\"]|\.(?![0-9])|$)")
+# The end of a clause, or a part of the day.
 ENDS_OR_PART = lazy_pattern(rf",? (?:morning|afternoon|evening|night)\b|{ENDS.pattern}")
+# A date after a weekday, which says which one is meant.
 DATE_FOLLOWS = lazy_pattern(rf",? (?:{'|'.join(MONTHS)}|[0-9])")
+# What makes a month or a quarter a time: in May; not of itself: May I.
 IN = lazy_pattern(
     r"(?:\b(?:in|during|since|throughout|until|till|early|late|mid|middle|through|[a-z]+day (?:of|in)"
-    rf"|{_PIECE_OF})[ -]|\b(?:{_FULL_MONTHS})(?: and | or | to | ?- ?))$"
+    rf"|{_PIECE_OF})[ -]|\b(?:{_MONTH_IN_FULL})(?: and | or | to | ?- ?))$"
 )
+# Words beside which a month is a time only if nothing else follows.
 AROUND = lazy_pattern(r"\b(?:before|after|between|around|about|by) $")
+# A month after from is a time if the range goes on.
 FROM = lazy_pattern(r"\bfrom $")
+# Nothing follows that would make the word before it a verb.
 LONE = lazy_pattern(rf"{ENDS.pattern}| (?:and|or|to|until|till|through)\b| ?-")
+# The second half of a range follows.
 RANGE_GOES_ON = lazy_pattern(r" (?:to|until|till|through|and|onwards?)\b| ?-")
+# What makes a month beside a number a date: on 5 may; not they may 5.
 ON_DATE = lazy_pattern(
     r"\b(?:on|since|before|after|by|until|till|from|to|of|through|between|around|last|this|next|[a-z]+day,?) $"
 )
+# What makes a weekday a time; the monday meeting is none.
 ON_WEEKDAY = lazy_pattern(
     r"\b(?:(?:on|since|before|after|until|till|from|between|by) (?:the )?"
     r"|(?:(?<!every )[a-z]+day|week|month|morning|evening|night|[0-9](?:st|nd|rd|th)?)"
     r"(?: and | or | to | until | through | ?- ?|, ?))$"
 )
+# The last week, unlike last week, is seven days.
 THE = lazy_pattern(r"\bthe $")
+# A weekday of no week: every Monday, Black Friday.
 SOME = lazy_pattern(r"\b(?:every|each|a|any|black|good|most|some) $")
+# What makes four figures a year: in 2023; not room 2023.
 IN_YEAR = lazy_pattern(
     r"\b(?:(?:in|during|since|throughout|before|after|by|until|till|through|from|between|early|late|mid|around"
     rf"|{_PIECE_OF})[ -](?:the )?(?:year )?|(?:in|during|from|between) {A_YEAR} (?:and|or|to) )$"
 )
+# What four figures count, so that they are no year: 2000 words.
 COUNTED = lazy_pattern(
     r" ?(?:[a-z]+ )?(?:words?|steps?|met(?:er|re)s?|miles?|km|kg|dollars?|euros?|yuan|people|users?|lines?|rows?"
     r"|char(?:acter)?s?|tokens?|messages?|pieces?|calories|kcal|points?|times|hours?|minutes?|seconds?|feet|bytes"
     r"|requests?|items?|units?)\b|[%$€]"
 )
+# What makes a holiday a time: at Christmas; not Christmas.
 AT_HOLIDAY = lazy_pattern(
     r"\b(?:on|at|over|during|since|before|after|until|till|by|around|from|to|between|and|celebrated?|spen[dt]"
     r"|(?:day|night|week|weekend|end|morning|evening) (?:of|before|after)) (?:the )?$"
 )
+# What a holiday only describes: Christmas tree.
 FESTIVE = lazy_pattern(
     r"[ -](?:trees?|gifts?|presents?|part(?:y|ies)|cards?|carols?|dinner|cake|cookies?|songs?|movies?|films?|shopping"
     r"|decorations?|lights?|markets?|island|resolutions?|costumes?|eggs?|bunny|menu|plans?|sales?|concert|show"
     r"|special)\b|'s"
 )
+# What makes 2023.05.07 a version.
 VERSION = lazy_pattern(r"(?:\bv|version |release |build )$")
 
 
-_UNITS = {"min": "minute", "hr": "hour", "yr": "year"}
-_VAGUE = {"couple": (2.0, 3.0), "few": (2.0, 7.0), "several": (2.0, 7.0), "half": (0.5, 0.5)}
-_STEPS = {"last": -1, "previous": -1, "past": -1, "this past": -1, "this": 0, "next": 1, "coming": 1, "this coming": 1}
 Maker = Callable[[int], Period]
 
 
 def counted(match: re.Match[str]) -> tuple[float, float, str]:
     """Return the least and the greatest number of units meant, and the unit."""
-    word, unit = match["count"], _UNITS.get(match["unit"], match["unit"])
+    word, unit = match["count"], _UNITS[match["unit"]]
     low, high = next((range_ for key, range_ in _VAGUE.items() if key in word), (_number(word), _number(word)))
     if match.groupdict().get("low"):
         low = min(high, _number(match["low"]))
@@ -162,15 +172,15 @@ def counted(match: re.Match[str]) -> tuple[float, float, str]:
 def _number(word: str) -> float:
     if word.isdigit():
         return float(word)
-    return NUMBERS.index(word) + 1.0 if word in NUMBERS else 1.0
+    return float(NUMBERS.get(word, 1))
 
 
 def weekday_number(word: str) -> int:
-    return WEEKDAYS.index(word[:3])
+    return int(WEEKDAYS[word[:3]])
 
 
 def _month_number(match: re.Match[str]) -> int:
-    return MONTHS.index(match["month"][:3]) + 1
+    return int(MONTHS[match["month"][:3]])
 
 
 def _capital(match: re.Match[str], group: str, asked: Asked) -> bool:
@@ -201,8 +211,7 @@ def _monthly(match: re.Match[str]) -> Maker:
 
 
 def _seasonal(match: re.Match[str]) -> Maker:
-    name = match["season"]
-    return lambda y: season(y, "autumn" if name == "fall" else name)
+    return lambda y: season(y, _SEASONS[match["season"]])
 
 
 def _holiday_maker(match: re.Match[str]) -> Maker:
@@ -448,8 +457,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 }
 
 
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1}
-_ORDINAL = r"(?P<ordinal>first|second|third|fourth|last|final|1st|2nd|3rd|4th)"
+_ORDINAL = rf"(?P<ordinal>{'|'.join(_ORDINALS)}|1st|2nd|3rd|4th)"
 _CLOCK = r"(?P<hour>1[0-9]|2[0-3]|0?[0-9])(?::(?P<minute>[0-5][0-9])(?::[0-5][0-9])?)?(?: ?(?P<half>[ap])\.?m\b\.?)?"
 _LARGE = ("week", "month", "season", "quarter", "half", "year", "stretch")
 
@@ -513,6 +521,7 @@ def _clock(match: re.Match[str], period: Period) -> Period | None:
 
 
 Narrow = Callable[[re.Match[str], Period], Period | None]
+# What narrows the period before it: a part of the day, a time of day.
 _AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     (
         lazy_pattern(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"),
@@ -520,6 +529,7 @@ _AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     ),
     (lazy_pattern(rf"(?:,? (?:at )?|t){_CLOCK}(?![0-9:/.-]?[0-9])"), _clock),
 )
+# What narrows the period after it: early, the end of, the first week of.
 _BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     (lazy_pattern(r"\b(?P<which>early|mid|middle|late)(?: of| in)?(?: the)?[ -]$"), _early),
     (lazy_pattern(r"\b(?P<which>end|start|beginning)(?: of)(?: the)? $"), _edge),

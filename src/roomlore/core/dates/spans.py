@@ -6,18 +6,27 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from itertools import islice
 
+from roomlore.core import lexicon
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, chinese, english
 from roomlore.core.dates.calendar import LONG_AGO, Asked, Found, Period, again, preceded, read
 from roomlore.core.dates.english import narrowed
 from roomlore.core.patterns import lazy_pattern
 
+# Between the two ends of a range.
 _TO = lazy_pattern(r" ?(?:-|~|到|至|to|until|till|through|thru|up to) ?(?:the )?")
+# Between two times that are a range only after between.
 _AND = lazy_pattern(r" ?(?:and|和|与|跟|以及) ?(?:the )?")
+# Before the first end of a range.
 _FROM = lazy_pattern(r"(?:\b(?:from|between) (?:the )?|[从自在])$")
+# Makes two times joined by and a range.
 _BETWEEN = lazy_pattern(r"\bbetween (?:the )?$")
+# After the second end of a range.
 _AMID = lazy_pattern(r" ?(?:之间|期间)")
+# Between two times of which one lies in the other; nothing else may stand there.
 _INSIDE = lazy_pattern(r",?(?: on| in| of|的)? ?")
+# The time only describes what follows: yesterday's meeting.
 _OWNED = lazy_pattern(r"'s\b")
+# A word before a bound that belongs to it.
 _HEAD = lazy_pattern(r"(?:\bfrom (?:the )?|[从自到])$")
 _NOT_AHEAD = r"(?![后面台天年辈往途进夕任端线景])"
 _NOT_BEHIND = r"(?![来面台天年续期悔勤方])"
@@ -144,10 +153,7 @@ _FOLD = {
     ord("〜"): ord("~"),
     ord("～"): ord("~"),
 }
-_COMING = lazy_pattern(
-    r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b"
-    r"|即将|将要|将会|明天|打算"
-)
+_COMING = lexicon.pattern("coming")
 
 
 def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpan, ...]:

@@ -217,9 +217,12 @@ _TELLING = 0.25
 """The least worth of a decision that names a talk, beside the most telling sentence."""
 _TITLE = 60
 _TITLE_WORDS = 3
+# The name of who is addressed, before a colon or a comma.
 _LEADING_NAME = lazy_pattern(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
 _NAME, _NAME_WORDS = 80, 6
+# The gap before the next word of a name.
 _NEXT_WORD = lazy_pattern(r"[\s,，:：]+(?=\S)")
+# A mention that begins a message, with a text after it.
 _LEADING_MENTION = lazy_pattern(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
 
 

@@ -150,6 +150,7 @@ def read_titles(answer: str, window: Window) -> tuple[dict[int, str], list[Rejec
     return {window.talks[name]: title for name, title in reading.titles.items()}, reading.refused
 
 
+# What a reason quotes, which the log must not have; the outermost quotation marks.
 _QUOTED = lazy_pattern(r"""(['"]).*\1""", re.DOTALL)
 _LOGGED = 5
 

@@ -23,10 +23,14 @@ BLANKS = rf" \t\v\f\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 OPENING = {"{": "}", "[": "]"}
 _WIDE = str.maketrans("｛｝［］，：", "{}[],:")
 _CLOSERS = {'"': '"＂”', "＂": '＂"', "“": '”“"', "”": '”"', "'": "'", "＇": "＇'", "‘": "’‘'", "’": "’'"}
+# What ends a quotation: an escape is stepped over, a closing mark of its kind or a line end ends it.
 _QUOTE_ENDS = {quote: lazy_pattern(rf"\\[^\n]|[{closers}\n]") for quote, closers in _CLOSERS.items()}
+# What follows the end of a value; a quotation mark before anything else does not end it.
 _FOLLOWS = lazy_pattern(rf"[{BLANKS}]*(?:[,:}}\]，：｝］\n]|//|\#|\Z)")
+# A number of JSON; bounded, since a model may write digits without end.
 _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
+# The tokens of JSON as models write it: full-width marks, curly quotation marks, comments, bare words.
 _TOKEN = lazy_pattern(
     rf"(?P<space>[{BLANKS}\n]+)|(?P<comment>(?://|\#)[^\n]*)|(?P<mark>[{{}}\[\],:｛｝［］，：])"
     r"|(?P<quote>[\"'＂＇“”‘’])|(?P<bare>(?:(?!\s(?:\#|//))[^\n,:{}\[\]，：｛｝［］])+)"
@@ -156,16 +160,25 @@ FIELDS = frozenset(
     )
 )
 _BLOCKS = {"<think>": "</think>", "<thinking>": "</thinking>", "/*": "*/", "<!--": "-->"}
+# Where something other than prose may begin; // in an address is none.
 _NEXT = lazy_pattern(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
+# White space without line ends.
 _BLANK = lazy_pattern(rf"[{BLANKS}]*")
+# The beginning of a comment.
 _COMMENT = lazy_pattern(rf"[{BLANKS}]*(?://|#)")
+# The line that opens or closes a block of code.
 _FENCE = lazy_pattern(rf"[{BLANKS}]*(?:```|~~~)")
+# A letter or a figure: the text is not only marks.
 _WORD = lazy_pattern(r"[^\W_]")
+# A line that begins with an object, or with a list of them.
 _NEW_LINE = lazy_pattern(rf"\n[{BLANKS}]*+(?:[\[［][{BLANKS}]*+)?(?=[{{｛])")
+# An object whose first field has an object or a list, which is then read instead.
 _WRAPPER = lazy_pattern(
     rf"[{{｛][{BLANKS}\n]{{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?[{BLANKS}]{{0,99}}[:：][{BLANKS}\n]{{0,99}}(?=[\[{{［｛])"
 )
+# The field that each operation has.
 _ACTION = lazy_pattern(r"action[\"'“”]?\s{0,9}[:：]", re.IGNORECASE)
+# A line that says something: it has a letter, a figure or a quotation mark.
 _SAID = lazy_pattern(r"[^\W_]|[\"'“”‘’＂＇]")
 _QUOTES = "\"'“”‘’＂＇"
 
@@ -377,6 +390,7 @@ MAX_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
 _MAX_ITEMS = 100
+# Between the handles of a list.
 _BETWEEN = lazy_pattern(r"[,，、;；]")
 _UNKNOWN_DAYS = frozenset(("none", "null", "unknown", "-"))
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}

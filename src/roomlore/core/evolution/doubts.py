@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.prompt import comparison_form, found
 from roomlore.core.evolution.requests import Operation
 from roomlore.core.evolution.wording import (
@@ -26,49 +27,43 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, fold, is_question, language
 
+# The handle and the time of a line as the model saw it.
 _TIME = lazy_pattern(r"[a-z]\d+ \[\w{3} (\d{4}-\d\d-\d\d) \d\d:\d\d\] ")
-_AFTERNOON = lazy_pattern(r"p\.?m\b|evening|afternoon|tonight|night|\d:\d\d|[晚夜]|下午|傍晚|[点點时時]")
+_AFTERNOON = lexicon.pattern("afternoon")
+# A day or a month told from the day of the message, each in a group of its own.
 _COMING = lazy_pattern(
-    r"(?P<today>\btoday\b|\btonight\b|今[天晚日早]|本日)|(?P<tomorrow>\btomorrow\b|明[天晚早日])|(?P<after>后天|後天)"
-    r"|(?P<month>\bnext month\b|下个?月)|(?P<ending>月底|月末|end of (?:the|this) month)"
+    "|".join(
+        f"(?P<{name}>{lexicon.alternatives(name)})"
+        for name in ("today", "tomorrow", "day_after_tomorrow", "next_month", "end_of_month")
+    )
 )
+# A date in figures, whose parts a statement may have without a message that says them.
 _DATED = lazy_pattern(
     r"\d{4}-\d\d?-\d\d?|\d{4}年|\d{1,2} ?月|\d{1,2} ?[日号號]|\d{1,2}/\d{1,2}|\d{1,2}(?:st|nd|rd|th)\b"
 )
+# A run of figures.
 _DIGITS = lazy_pattern(r"\d+")
-_MONTH_NAME = lazy_pattern(
-    r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.? \d|\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep"
-    r"|Oct|Nov|Dec)"
-)
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_QUARTER = lazy_pattern(r"[刻半]|quarter|half")
-_JOKE = lazy_pattern(
-    r"\b(?:j/?k|just kidding|(?:i['’]?m |only |was )?(?:kidding|joking)|what if|imagine (?:if|that)|if only"
-    r"|in my dreams|if it (?:was|were) up to me|if i had my way|i wish|when pigs fly|yeah,? right|as if|sarcasm)\b"
-    r"|(?<!\S)/s\b"
-    r"|开玩笑|開玩笑|逗你|狗头|狗頭|说着玩|說著玩|闹着玩|做梦|做夢|笑死|骗你的|騙你的|才怪|要是.{1,20}就好了"
-    r"|\[doge\]|\[微笑\]|要是我说了算|恨不得"
-)
-_LAUGH = lazy_pattern(
-    r"\b(?:laugh(?:ed|ing)? out loud|made me laugh|lol|lmao|rofl|(?:ha){2,}h?|(?:he){2,})\b"
-    r"|[哈嘿]{2,}|2333|hhh|[😂🤣😜😝😹]"
-)
+_MONTHS = "|".join(map(str.title, lexicon.values("months", "en")))
+# The name of a month beside a figure, with a capital letter, since may is also a verb.
+_MONTH_NAME = lazy_pattern(rf"\b(?:{_MONTHS})[a-z]*\.? \d|\d (?:{_MONTHS})")
+_DAYS = tuple(lexicon.values("weekdays", "en"))
+_QUARTER = lexicon.pattern("quarter")
+_JOKE = lexicon.pattern("unserious")
+_LAUGH = lexicon.pattern("laughter")
 _COUNT_OF_MERGE = 2
 _DAY_PARTS = (("早中晚", "3"), ("早晚", "2"))
-_GOES_ON = lazy_pattern(r"^[哈嘿嗯噢哦,，\s]*(?:那我|我也|我就|me too|same|and i\b|then i\b|also|i['’]ll then)")
+_GOES_ON = lazy_pattern(rf"^[哈嘿嗯噢哦,，\s]*(?:{lexicon.alternatives('taking_up')})")
 """What goes on from the message before it."""
+# A name with the first letter of a second one: Tom B.
 _INITIAL = lazy_pattern(r"\b[A-Z][a-z]+ [A-Z](?=\.|\b)")
+# A time of day in figures; 1:2:3 is none.
 _CLOCK = lazy_pattern(r"(?<![\d:])(\d{1,2}):(\d\d)(?![\d:])")
+# The word right after a number.
 _UNIT = lazy_pattern(r"\d ?([a-z]{2,12}|[\u4e00-\u9fff])")
-_ONLY_IF = lazy_pattern(
-    r"不[^，。,不]{1,10}(?:的)?(?:一律|一概|都|就|概|統統|统统)?不|(?:没|沒|无|無)[^，。,]{1,8}(?:的)?(?:一律|一概|都|就)?不"
-    r"|\b(?:no|not|nobody|none|never|cannot|[a-z]+n['’]t)\b[^.,;]{1,40}\b(?:without|unless)\b"
-)
+_ONLY_IF = lexicon.pattern("only_if")
 """Two denials that demand something: who has none is not let in."""
-_NOT_NOW = lazy_pattern(r"\b(?:not|never|[a-z]+n['’]t)\b[^.,;]{0,30}\bnow\b")
-_ASKED_IF = lazy_pattern(
-    r"\b(?:asked|asks|wonder(?:s|ed|ing)?) (?:if|whether)\b|问(?:是不是|能不能|要不要|有没有)|問(?:是不是|能不能)"
-)
+_NOT_NOW = lexicon.pattern("not_now")
+_ASKED_IF = lexicon.pattern("asked_if")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +98,12 @@ class Cited:
         if self.at is None:
             return
         for one in _COMING.finditer(fold(self.text)):
-            if one["ending"]:
+            if one["end_of_month"]:
                 yield _last_of_month(self.at)
-            elif one["month"]:
+            elif one["next_month"]:
                 yield _last_of_month(self.at) + timedelta(days=1)
             else:
-                yield self.at + timedelta(days=1 if one["tomorrow"] else 2 if one["after"] else 0)
+                yield self.at + timedelta(days=1 if one["tomorrow"] else 2 if one["day_after_tomorrow"] else 0)
         named = {one.value for one in self.wording.details if one.kind == "day"} & set(_DAYS)
         coming = (self.at + timedelta(days=ahead) for ahead in range(-7, 15))
         yield from (day for day in coming if _DAYS[day.weekday()] in named)
@@ -392,6 +387,7 @@ class _Case:
         return ""
 
 
+# Where one clause ends and the next begins.
 _CLAUSE = lazy_pattern(rf"(?<! ) +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\bbut\b|但是?|不过")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.plan import refused
@@ -57,56 +58,19 @@ def _copied_part(operation: Operation) -> tuple[str, tuple[str, ...]]:
     )
 
 
-_BOT = r"(?:@?\w{0,20}(?:bot|assistant|agent)\b|\bai\b|(?:ai|智能)?(?:机器人|機器人|小助手|助手|助理|管家))"
-_CHANGE = r"(?:forget|delete|erase|remove|clear|wipe|reset|drop|purge|overwrite|rewrite|replace|change|update|edit)"
-_CHANGE_ZH = (
-    "(?:删除|删掉|删了|清空|清除|清掉|抹掉|忘掉|忘记|忘了|重置|覆盖|改写|修改|更新|刪除|刪掉|忘記|覆蓋|改成|改为)"
-)
-_KNOWN = (
-    r"(?:memor(?:y|ies)\b|your (?:notes?|records?|knowledge|facts|list)\b|(?:all|everything|anything|what)(?: that)? "
-    r"you(?:['’]ve| have)? (?:know|remember|learn(?:ed|t)?|saved|stored)\b|\bm\d+\b)"
-)
-_KNOWN_ZH = "(?:记忆|記憶|你(?:所有|全部)?(?:记|記|知道|存)|m\\d+)"
-_ORDER = lazy_pattern(
-    rf"\b{_CHANGE}\b.{{0,40}}?{_KNOWN}|{_BOT}.{{0,20}}?\b{_CHANGE}\b.{{0,20}}?\b(?:all|everything|every|facts?"
-    rf"|notes?|records?)\b"
-    rf"|\b(?:write|put|store|save|add|insert|record)\b.{{0,60}}?\b(?:to|in|into|as an?) (?:your |the "
-    rf"|long-term )*memor(?:y|ies)\b"
-    r"|\bmemor(?:y|ies)\b.{0,80}?\bwrite (?:one|it|me)\b|\b(?:add|create|save|store|write) (?:a|the"
-    r"|this) (?:new )?memory\b"
-    r"|\b(?:ignore|disregard|override|forget)\b.{0,30}?\b(?:instructions?|prompts?|previous|above|guidelines)\b"
-    r"|\byou are now (?!in\b|at\b|on\b|free\b|able\b)|\bsystem (?:prompt|override|message)\b|\bnew instructions?:"
-    r"|\bdeveloper mode\b"
-    rf"|{_CHANGE_ZH}.{{0,12}}?{_KNOWN_ZH}|[把将].{{0,6}}?(?:之前|以前|先前)?[记記](?:的|住的|过的"
-    rf"|得的).{{0,6}}?[删清忘抹刪]|[把将].{{0,20}}?{_KNOWN_ZH}.{{0,20}}?[删清忘抹改刪覆]"
-    rf"|{_BOT}.{{0,12}}?{_CHANGE_ZH}.{{0,12}}?(?:所有|全部|一切|记录|記錄)"
-    r"|(?:写进|写入|存进|存入|加进|加入|录入|记入|記入).{0,8}?(?:记忆|記憶)|(?:新增|添加|创建"
-    r"|增加)一?[条個个]?.{0,6}?记忆"
-    r"|(?:忽略|无视|無視).{0,12}?(?:指令|提示|以上|之前|前面|规则)|你现在(?:起)?是(?!不是|否|在)|系统(?:指令"
-    r"|消息)[:：]|新指令"
-)
+_BOT = lexicon.alternatives("bot")
+# An order about what the bot remembers, with or without its name.
+_ORDER = lazy_pattern(rf"{lexicon.alternatives('order')}|{_BOT}.{{0,20}}?{lexicon.alternatives('order_to_bot')}")
+# A bot is spoken to: its name begins a clause, and an order, a pause or the end follows; 机器人很笨 speaks of it.
 _ADDRESS = lazy_pattern(
-    rf"(?:^|[@\s，,：:「“\"]|请|請|hey |hi |dear ){_BOT}(?=$|[\s,，:：!！-]|请|請|你|以后|以後|帮|幫|记|記|执行|把"
-    rf"|,)|请(?:机器人|助手)"
+    rf"(?:^|[@\s，,：:「“\"]|{lexicon.alternatives('before_bot')}){_BOT}"
+    rf"(?=$|[\s,，:：!！-]|{lexicon.alternatives('after_bot')})|请(?:机器人|助手)"
 )
-_DOES = lazy_pattern(
-    rf"\b{_CHANGE}\b|\b(?:execute|run|set|mark|swap|correct|from now on|pretend)\b|{_CHANGE_ZH}|执行|執行|撤销|撤銷"
-    rf"|标记|遵照|改|更新|修正|设为|一律"
-)
-_KEEPS = lazy_pattern(r"\b(?:remember|store|save|note|add|write|record|keep|memori[sz]e|learn)\b|[记記]|以后|以後|存")
-_SELF = lazy_pattern(r"\b(?:i|i['’]m|my|me|we|our)\b|[我咱]")
-_REMEMBER = lazy_pattern(
-    r"\b(?:remember|note|memori[sz]e|keep in mind|from now on)\b|记住|記住|记好|记下|請記|请记|牢记|从现在起"
-    r"|從現在起|记得"
-)
-_AUTHORITY = lazy_pattern(
-    r"\b(?:is|am|are|['’]m|as) (?:now |the |an? |your |this |group['’]?s? |only )*"
-    r"(?:admin(?:istrator)?|owner|boss|root|superuser|moderator|master|creator)\b|\bdecides everything\b|\bobey\b"
-    r"|\b(?:always|only) (?:right|trust|listen|agree|believe|follow)\b|\btrust (?:me|only)\b|\bhighest (?:priority"
-    r"|authority)\b"
-    r"|是.{0,6}?(?:管理员|管理員|群主|主人|老大|超管|所有者)|最高权限|最高優先|最高优先|管理员权限|我说了算"
-    r"|都?听我的|聽我的|服从我|一切由|永远是对的"
-)
+_DOES = lexicon.pattern("does")
+_KEEPS = lexicon.pattern("keeps")
+_SELF = lexicon.pattern("self")
+_REMEMBER = lexicon.pattern("remember")
+_AUTHORITY = lexicon.pattern("authority")
 _ORDER_CHARACTERS = 2_000
 _FOLLOWS_ORDER = "It follows an order written in the chat."
 _CITES_NOTHING = "It cites no message: give the handles of the messages that show it."

@@ -20,7 +20,9 @@ from roomlore.core.text import fitting, fold, terms
 
 T = TypeVar("T")
 _FULL_WIDTH = {0xFF01 + at: 0x21 + at for at in range(94)}
+# The handle of a line.
 _HANDLE = lazy_pattern(r"[a-z][0-9]{1,6}")
+# A text that looks like the handle of a memory.
 _NAMED = lazy_pattern(r"m[0-9]+")
 _LONGEST = 60
 
@@ -66,6 +68,7 @@ def _span(offered: Mapping[str, object]) -> str:
 
 _PROSE = lazy_pattern(r"(?<![a-z0-9])[,.!?;:'\"()\[\]]|[,.!?;:'\"()\[\]](?![a-z0-9])|[、。“”‘’《》〈〉「」『』【】…—]")
 """Punctuation without meaning; inside 1.5 and node.js it has one."""
+# A blank that divides no two words.
 _LOOSE_SPACE = lazy_pattern(r"(?<![a-z0-9]) | (?![a-z0-9])")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _WHITE = frozenset("\t\n\r")

@@ -22,8 +22,11 @@ _MESSAGES, _MEMORIES = 2_000, 3_000
 """The most characters of a person's messages and memories; one with more is asked about alone."""
 _EACH = 1_000
 """The handles of a person: those of the first begin at 1001."""
+# The handle that begins a line.
 _LINE = lazy_pattern(r"^([cm])(\d{1,6}) ", re.MULTILINE)
+# A handle of one person among several.
 _HANDLE = lazy_pattern(r"([cm])(\d{4,6})")
+# The same inside a text; m1001a is none.
 _LIKE_HANDLE = lazy_pattern(r"(?<![a-z0-9])[cm][0-9]{4,6}(?![a-z0-9])")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.prompt import comparison_form, found
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.subjects import FIELDS, subjects
@@ -49,100 +50,61 @@ def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
     return all(word in long for word in short)
 
 
+_WEEKDAY, _WEEK_SIGN = lexicon.forms("weekday", "en"), lexicon.forms("week", "zh")
+# A further day in a row, such as 三 in 周一三五; in 周一三点 it is an hour.
+_NEXT_DAY = "[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家])"
+# A weekday or a weekend, in the plural too; 周一次 and 周年 are none.
 _DAY = lazy_pattern(
-    r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?(?![a-z]))|(?<![a-z])weekend(?=s?(?![a-z]))"
-    r"|(?:周|週|星期|礼拜"
-    r"|禮拜)(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
+    rf"(?<![a-z])(?:{_WEEKDAY}|weekend)(?=s?(?![a-z]))"
+    rf"|{_WEEK_SIGN}(?P<zh>[一二三四五六日天末](?:{_NEXT_DAY})*)(?![次年间間回遍])"
 )
-_WEEK_OF_DAY = lazy_pattern(
-    r"[上下这這本]{1,2}[个個]?(?=周|週|星期|礼拜|禮拜)"
-    r"|\b(?:next|last|this)(?= (?:mon|tues|wednes|thurs|fri|satur|sun)day)"
-)
-_SHORT_DAY = lazy_pattern(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
+# Which week a day is of, right before the day.
+_WEEK_OF_DAY = lazy_pattern(rf"[上下这這本]{{1,2}}[个個]?(?={_WEEK_SIGN})|\b(?:next|last|this)(?= {_WEEKDAY})")
+# A weekday cut short, with a capital letter: sun and sat are also other words, and SUN a name.
+_SHORT_DAY = lazy_pattern(rf"\b(?=[A-Z][a-z])(?i:{lexicon.forms('weekday_short', 'en')})\b")
+_DAYS = (*lexicon.values("weekdays", "en"), "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
+# A number, with its point or colon; 2 in v2 is none.
 _DIGITS = lazy_pattern(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
+# A number with commas, or with a unit of thousands.
 _THOUSANDS = lazy_pattern(
     r"(?<![\d.:])(?P<whole>\d{1,3}(?:,\d{3})+)(?!\d)|(?<![\d.:])(?P<short>\d{1,6}) ?(?P<unit>[万萬k千])(?![a-z])"
 )
 _UNITS = {"万": 10_000, "萬": 10_000, "千": 1000, "k": 1000}
-_NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
+_NUMERALS = lexicon.values("digits", "zh")
 _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
 _NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
 _PER_ONE = lazy_pattern(rf"(?<!{_NUMERAL})(?P<price>{_NUMERAL}{{1,8}})(?=一[斤个個件只次盒箱张張位人杯瓶份米晚天节節])")
 """A price: 二十二一斤 is 22 for one pound."""
+# A Chinese number above nine, or one before what it counts. Sixteen: a longer run is not a number, and each run is
+# read once, even in hostile messages.
 _CHINESE = lazy_pattern(
-    # Sixteen: a longer run is not a number, and each run is read once, even in hostile messages.
     rf"(?<!{_NUMERAL})(?P<amount>[一二两兩三四五六七八九][十百千万萬]{_NUMERAL}{{0,14}})(?!{_NUMERAL})"
     rf"|(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
     r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
 )
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = lexicon.values("months", "en")
+# A month with a capital letter; May only beside a number or after in or of.
 _MONTH = lazy_pattern(
     r"\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?\b|\bMay\b(?= \d)"
     r"|(?<=\d )May\b|(?<=\bin )May\b|(?<=\bof )May\b"
 )
-_ENGLISH = {
-    "half": "half",
-    **{
-        form: str(number)
-        for number, forms in {
-            2: "two second twice",
-            3: "three third",
-            4: "four fourth",
-            5: "five fifth",
-            6: "six sixth",
-            7: "seven seventh",
-            8: "eight eighth",
-            9: "nine ninth",
-            10: "ten tenth",
-            11: "eleven eleventh",
-            12: "twelve twelfth noon",
-            15: "fifteen quarter",
-            20: "twenty",
-            30: "thirty",
-            40: "forty",
-            50: "fifty",
-            100: "hundred",
-        }.items()
-        for form in forms.split()
-    },
-}
+_ENGLISH = lexicon.values("counted_words", "en")
+# A number above one in words; none in someone is one.
 _WORD = lazy_pattern(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
+# The number one, which says nothing.
 _ONE = lazy_pattern(r"(?<![a-z])(?:one|once|first)(?![a-z])")
-_DENIAL = lazy_pattern(
-    r"\b(?:not|no|never|cannot|without|neither|nor|nobody|nothing|none|forbid(?:den|s)?|banned|prohibited"
-    r"|off[ -]limits|[a-z]+n['’]t|dont|doesnt|cant|wont|isnt)\b"
-    r"|不(?!过(?!敏)|過(?!敏)|[错錯仅僅但然少久断斷管论論同变變])|[没沒](?![错錯])|勿|[无無](?![论論])"
-    r"|[别別](?![人的墅忘])|禁"
-)
-_REMINDER = lazy_pattern(r"\b(?:do not|don['’]?t|never) forget\b|\bno (?:doubt|problem|worries)\b|\bnot only\b")
-_TURN = lazy_pattern(
-    r"\b(?:any ?more|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:l?ed)?|stop(?:ped|s)?|clos(?:ed?|es)|over"
-    r"|ended|quit|left|leav(?:es?|ing)|out|postponed|replac(?:ed?|es)|from now on|used to|wrong|only)\b"
-    r"|改|换|換|取消|停|关了|關了|退出|离开|離開|搬|以后|以後|从今|只|错了|錯了|结束|結束"
-)
-_CHANGED = lazy_pattern(
-    r"\b(?:any ?more|no longer|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:s|l?ed)?|call(?:s|ed)? off"
-    r"|stop(?:ped|s)?|ended"
-    r"|quit|postponed|push(?:ed)?|shift(?:ed|s)?|switch(?:ed|es)?|replac(?:ed?|es)|from now on|used to|delet(?:ed?"
-    r"|es)|remov(?:ed?|es)"
-    r"|went (?:up|down)|rais(?:ed?|es)|lower(?:ed|s)?|off|now|new|gone|took over|takes? over|hand(?:ed|s)? over)\b"
-    r"|改|换|換|取消|停|退出|搬|挪|以后|以後|从今|起(?!来|來|床|点|點)|不再|错了|錯了|结束|結束|删|刪|调|調|涨|漲|降"
-    r"|提前|推迟|推遲|延|压到|壓到|转给|轉給|交给|交給|接手"
-)
-_UNCHANGED = lazy_pattern(
-    r"(?:先|暂时|暂|还是|还|决定|就)不[换換改搬停动](?!的)|不[换換改搬](?:了|啦)|\b(?:not|n['’]t|no plans to"
-    r"|won['’]t be) (?:be )?"
-    r"(?:chang|mov|switch|cancel|replac|come off|give up)"
-)
-_PROHIBITION = lazy_pattern(
-    r"\b(?:avoid(?:s|ed|ing)?|allerg(?:y|ic|ies)|forbid(?:s|den)?|prohibit(?:s|ed)?|banned|refus(?:e|es|ed)|except"
-    r"|stop(?:s|ped)?|cancel(?:s|l?ed)?|quit|former(?:ly)?|too (?:small|big|late|early)|closed|off|free)\b"
-    r"|避免|[忌戒拒禁免停]|取消|过敏|過敏|除外|严禁|嚴禁|作废|作廢"
-)
+_DENIAL = lexicon.pattern("denial")
+_REMINDER = lexicon.pattern("reminder")
+_TURN = lexicon.pattern("turn")
+_CHANGED = lexicon.pattern("changed")
+_UNCHANGED = lexicon.pattern("unchanged")
+_PROHIBITION = lexicon.pattern("adverse")
+# A Chinese character.
 _HAN = lazy_pattern(f"[{HAN}]")
+# A word with a capital letter that does not begin a sentence and has small letters, unlike NASA.
 _NAME = lazy_pattern(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
+# A run of letters.
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
 _WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NO_NAMES = frozenset(("Ok", *_WEEK, *(f"{day}s" for day in _WEEK)))
@@ -221,26 +183,13 @@ def forbids(text: str) -> bool:
     return bool(negations(text) or _PROHIBITION.search(fold(text)))
 
 
-_FIRST_NAME = lazy_pattern(
-    r"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? (?:and [A-Z]|is|was|will|has|had|can|may|must|does|likes?|takes|leads|runs"
-    r"|brings|lives"
-    r"|works|prefers|wants|plans|organi[sz]es|looks|handles|owns|keeps|moved|joined|says)\b)"
-)
-_COMMON_SUBJECTS = frozenset(
-    fold(
-        "A All An Any Anybody Anyone Each Every Everybody Everyone He It Its Most Nobody None Nothing One Only Our "
-        "People Plan She Some Somebody Someone That The There They This We Who"
-    ).split()
-)
-_SURNAMES = (
-    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎"
-    "余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
-    ""
-)
+# A name that begins a statement, by the verb after it.
+_FIRST_NAME = lazy_pattern(rf"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? {lexicon.forms('after_name', 'en')}\b)")
+_COMMON_SUBJECTS = lexicon.words("common_subject")
+_SURNAMES = "".join(sorted(lexicon.words("surname")))
+# A surname and a name, by what follows; not in the middle of a run.
 _CHINESE_NAME = lazy_pattern(
-    rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])"
-    r"(?=负责|負責|主任|经理|經理|老师|老師|医生|醫生|担任|擔任|保管|带|教|来当|喜欢|喜歡|不吃|不喝|管[^理]|接手"
-    r"|牵头|对[^方]{1,5}过敏)"
+    rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])(?={lexicon.forms('after_name', 'zh')})"
 )
 
 
@@ -257,7 +206,7 @@ def _counted(text: str) -> frozenset[Detail]:
     days = {name for day in _DAY.finditer(folded) for name in _day_names(day)}
     days |= {_short(day.lower()) for day in _SHORT_DAY.findall(text)}
     rest = _DAY.sub(" ", folded)
-    numbers = {str(_MONTHS.index(month[:3].lower()) + 1) for month in _MONTH.findall(text)}
+    numbers = {str(_MONTHS[month[:3].lower()]) for month in _MONTH.findall(text)}
     numbers |= {part for run in _DIGITS.findall(rest) for part in _parts(run)}
     numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
     prices = [found["price"] for found in _PER_ONE.finditer(rest)]
@@ -320,11 +269,7 @@ _STILL = 0.7
 """Least share of a memory's words in a message that says it."""
 _HAN_WORD = 3
 """Chinese characters that may be one word or name."""
-_GENERAL_WORDS = """
-group member peopl everybodi everyon team usual alway typic regular time day week
-群 里 组 組 大 家 每 天 日 周 週 晚 早 上 下 午 个 個 们 們 人 点 點 从 從 对 對 为 為 以 及
-"""
-_GENERAL = frozenset(_GENERAL_WORDS.split())
+_GENERAL = lexicon.words("general_term")
 
 
 class Wording:
@@ -478,6 +423,7 @@ def _is_a_word(put: frozenset[str]) -> bool:
     return len(put) <= (1 if any(term[0] < "\u2e80" for term in put) else _HAN_WORD)
 
 
+# Words of two letters and more.
 _WORDS = lazy_pattern(r"[^\W_]{2,}")
 REPEATED = 0.8
 """The least likeness of two messages that say one thing again."""

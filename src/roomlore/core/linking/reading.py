@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from roomlore.core import lexicon
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, fold, words
@@ -24,69 +25,55 @@ MAX_NAMED = 4
 class _Cue(NamedTuple):
     """English words, where they count (in the first `within` words), and a Chinese pattern."""
 
-    english: tuple[str, ...]
+    english: frozenset[str]
     chinese: re.Pattern[str]
     within: int = 1000
 
 
-def _cue(english: str, chinese: str, within: int = 1000) -> _Cue:
-    return _Cue(tuple(english.split()), lazy_pattern(chinese), within)
+def _cue(name: str, within: int = 1000) -> _Cue:
+    return _Cue(lexicon.words(name, "en"), lazy_pattern(lexicon.alternatives(name, "zh")), within)
 
 
 _CUES = {
-    "asks": _cue(
-        "what how why where who which when what's where's how's anyone anybody whats wheres",
-        "[吗嘛呢么][?？。!！~\\s]*$|怎么|怎样|如何|为什么|为何|什么|哪|谁|几[个点]|多少|是不是|有没有|能不能"
-        "|可不可以|请问",
-    ),
-    "begins_asking": _cue(
-        "what how why where who which when whats what's is are do does did can could should would will has "
-        "have any anyone",
-        "^(怎么|如何|为什么|为何|什么|哪|谁|请问|有没有|是不是|能不能|有人)",
-        1,
-    ),
-    "greets": _cue(
-        "hi hello hey hiya yo morning evening greetings howdy sup bye goodnight cya",
-        "你好|您好|大家好|早上好|早安|晚上好|晚安|哈[喽啰]|^嗨|^早|再见|拜拜",
-        4,
-    ),
-    "thanks": _cue("thanks thank thx ty tnx thanx cheers appreciated appreciate tks", "谢|感恩|辛苦了"),
-    "agrees": _cue(
-        "yes yeah yep yup no nope nah ok okay sure right exactly true indeed agreed k kk cool great nice ah oh "
-        "hmm hm done",
-        "^(好|嗯|对|是的|是啊|行|没问题|可以|不是|不行|没有|不用|收到|明白|了解|知道|确实|哦|噢|啊|恩|当然|同意)",
-        2,
-    ),
-    "continues": _cue(
-        "and but or so because also then cause cuz plus which with unless except though anyway",
-        "^(而且|但是|但|还有|因为|所以|不过|然后|或者|另外|并且|以及|就是)",
-        1,
-    ),
-    "points": _cue("it that this they them these those its it's that's thats he she", "^(这|那|它|他|她)", 3),
-    "you": _cue("you your you're youre u ur yours yourself try use check", "[你您]|试试|可以用|建议"),
-    "i": _cue("i i'm im my me i've ive mine i'd we our", "[我咱俺]"),
-    "calls": _cue(
-        "anyone anybody someone somebody everyone everybody guys all folks people help problem question trying",
-        "有人|请问|大家|各位|谁|求助|求教|问题|大佬|群里|所有人",
-    ),
-    "laughs": _cue("lol haha hehe heh rofl lmao hah xd hahaha", "哈哈|呵呵|嘿嘿|嘻嘻|笑死|233"),
+    "asks": _cue("asks"),
+    "begins_asking": _cue("begins_asking", 1),
+    "greets": _cue("greets", 4),
+    "thanks": _cue("thanks"),
+    "agrees": _cue("agrees", 2),
+    "continues": _cue("continues", 1),
+    "points": _cue("points", 3),
+    "you": _cue("you"),
+    "i": _cue("i"),
+    "calls": _cue("calls"),
+    "laughs": _cue("laughs"),
 }
 
+# An English word.
 _TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
+# A Chinese character.
 _CHINESE = lazy_pattern(r"[\u3400-\u9fff]")
 _UNSPACED = lazy_pattern(rf"[{HAN}{KANA}\u0e01-\u0e30\u0e81-\u0eb0\u1000-\u102a\u1780-\u17b3]")
 """A character of a script that is written without blanks."""
+# A word of another script that divides words by blanks.
 _OTHER_WORD = lazy_pattern(
     rf"(?:[^\W\d_{HAN}{KANA}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]|[\u0300-\u036f\u0900-\u0dff])+"
 )
+# An address.
 _URL = lazy_pattern(r"https?://|www\.")
+# A letter that is neither Latin nor East Asian.
 _OTHER_LETTERS = lazy_pattern(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
+# A mention.
 _CALLED = lazy_pattern(r"@[^\s:,，：]+")
+# A run of Latin text.
 _LATIN_RUN = lazy_pattern(r"[!-~\u00c0-\u024f]+")
+# A path, a name of a program or a figure.
 _CODE = lazy_pattern(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
 _TRAILS = ("..", "…", ",", "，", ":", "：")
+# A smiley or an emoji.
 _SMILE = lazy_pattern(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+# A mention that begins a message.
 _LEADING_CALL = lazy_pattern(r"\s*@([^\s@:,：，]{1,64})[\s:,：，]*")
+# The first word, which may be a name.
 _LEADING_NAME = lazy_pattern(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
 TRAITS = (

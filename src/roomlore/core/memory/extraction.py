@@ -146,16 +146,23 @@ def _is_near(at: datetime, times: Sequence[datetime]) -> bool:
 
 _LONGEST = 4_000
 _MOST_CLAUSES = 80
+# The end of a sentence; the full stop of 1.5 is none.
 _SENTENCES = lazy_pattern(r"(?<=[;；。！!])\s*|(?<=\S[.])\s+(?=[A-Z])")
+# The end of a clause; the comma of 1,000 is none.
 _CLAUSES = lazy_pattern(r"(?<=[;；。！!，])\s*|(?<=[^\d],)\s+|(?<=\S[.])\s+(?=[A-Z])")
+# The name that begins an English sentence.
 _SUBJECT = lazy_pattern(r"(?P<name>[A-Z][^\s'’,;]+)(?:['’]s)? (?=\S)")
 _MOST_SUBJECT = 6
 """The most Chinese characters of a subject."""
+# The full stop at the end.
 _FULL_STOP = lazy_pattern(r"\s*(?P<mark>[.。])\s*\Z")
+# A denial that can be written shorter.
 _DENIALS = lazy_pattern(
     r"\b(?P<verb>do|does|did|is|are|was|were|have|has|had|would|could|should|must) not\b|\b(?P<can>cannot)\b"
 )
+# A figure, or a Chinese number before what it counts.
 _FIGURE = lazy_pattern(r"\d|[一二三四五六七八九十百千万]{1,4}[点點号號月日元块塊个個次片毫]")
+# A word with a capital letter inside a clause.
 _NAME = lazy_pattern(r"(?<=\s)[A-Z][a-z]+")
 _FIGURES, _NAMES, _EACH = 0.6, 0.3, 0.01
 
@@ -378,6 +385,7 @@ _MIN_CHARACTERS = 5
 _NOTHING = ("无有效记忆", "no_memory")
 _ECHO = 4
 """Consecutive terms that mark an answer as a copy of its instructions."""
+# What a model thinks before it answers, though it may not close it.
 _THOUGHTS = lazy_pattern(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 

@@ -384,6 +384,7 @@ def _deprecated(memory: Memory, reason: str) -> Memory:
 
 _MAX_COMPARED = 1_000_000
 """Pairs of words. Above this, everything between the first and the last difference is one change."""
+# The kinds of characters, of which runs are compared as words.
 _KINDS = (
     ("han", regex.compile(rf"[{HAN}]")),
     ("kana", regex.compile(rf"[{KANA}]\p{{M}}*")),

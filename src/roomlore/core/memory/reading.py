@@ -19,10 +19,13 @@ INJECTED = "roomlore_injected"
 CONVERSATION_CHARACTERS = 12_000
 """The most characters read of a conversation: the space that a small model has."""
 
+# A tag of the block of memories, which a message must not forge.
 _TAG = lazy_pattern(rf"<(?P<closing>/)?{MEMORY_BLOCK}(?:_context)?(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
+# The label of a summary.
 _LABELLED = lazy_pattern(r"\s*(?:历史摘要|对话摘要|Summary)\s*[:：]")
 _QUOTED_CHARACTERS = 200
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+# The time that begins a line as the model sees it.
 _STAMP = lazy_pattern(rf"^\[(?:{'|'.join(_DAYS)}) \d{{4}}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)
 _NAME_CHARACTERS = 64
 

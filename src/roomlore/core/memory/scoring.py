@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Floats, Ints, Vectors
 from roomlore.core.text import SYLLABIC, is_question, terms
@@ -21,50 +22,18 @@ KINDS = ("number", "time", "person", "place")
 """The kinds of things that a question can ask for, in the order of `asked_for` and `held`."""
 
 _READ = 2_000
-_ASKED = (
-    lazy_pattern(
-        r"多少|几[点个天人位次层楼号]|幾[點個天人位次層樓號]|多[久长長大高远遠重]"
-        r"|\bhow (?:many|much|long|often|far|old|tall)\b|\bwhat (?:time|share|date|number)\b",
-        re.IGNORECASE,
-    ),
-    lazy_pattern(
-        r"什么时候|什麼時候|何时|何時|哪[天年日]|几[月日点号]|幾[月日點號]|\bwhen\b|\bwhat (?:time|day|date)\b"
-        r"|\bwhich day\b",
-        re.IGNORECASE,
-    ),
-    lazy_pattern(r"谁|誰|哪位|\bwho(?:se|m)?\b", re.IGNORECASE),
-    lazy_pattern(r"哪里|哪裡|哪儿|哪兒|在哪|\bwhere\b", re.IGNORECASE),
-)
+_ASKED = tuple(lexicon.pattern(f"asks_{kind}", re.IGNORECASE) for kind in KINDS)
+# A run of small Latin letters.
 _LATIN_WORDS = lazy_pattern("[a-z]+")
+# A figure.
 _DIGIT = lazy_pattern(r"\d")
+# A time of day.
 _CLOCK = lazy_pattern(r"\d[:.]\d\d|\d ?[ap]m\b")
+# A capital letter inside a sentence, which may begin a name.
 _NAME = lazy_pattern(r"(?<=[a-z,;] )[A-Z][a-z]")
-_WORDS = tuple(
-    frozenset(listed.split())
-    for listed in (
-        """one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty
-        hundred thousand million half third first second once twice every each daily weekly monthly""",
-        """monday mondays tuesday tuesdays wednesday wednesdays thursday thursdays friday fridays saturday saturdays
-        sunday sundays january february march april may june july august september october november december spring
-        summer autumn winter morning mornings afternoon afternoons evening evenings night nights noon midnight midday
-        week weeks weekend weekends month months year years daily today tomorrow yesterday until after before past day
-        days hour hours clock""",
-        "by ask see call tell mr mrs ms dr mum dad mother father sister brother aunt uncle",
-        "in at on behind beside under next near to from room floor street road door gate left right",
-    )
-)
-_CHINESE = (
-    lazy_pattern("[一二两兩三四五六七八九十百千半]"),
-    lazy_pattern(
-        "[0-9一二两兩三四五六七八九十][点點月日号號年]|[周週][一二三四五六日天末]|礼拜|禮拜|星期|每[天日周週月年晚]"
-        "|[早晚]上|[上中下]午|凌晨|半夜|[今明昨后後]天|[去今明]年|[上下]个?[月周週]|[春夏秋冬]|月底|年底|之前|以后|以後"
-    ),
-    lazy_pattern(
-        "[老小阿][\u4e00-\u9fff]|老师|老師|经理|經理|医生|醫生|医师|醫師|大夫|师傅|師傅|教授|主管|教练|教練|会长|會長"
-        "|[叔姐哥姨妈媽爸嫂由归歸找叫是]"
-    ),
-    lazy_pattern("[在放于於至到楼樓室门門路街层層站店市区區柜櫃里裡厅廳院东東西南北]"),
-)
+_WORDS = tuple(lexicon.words(f"holds_{kind}", "en") for kind in KINDS)
+# By kind; in Chinese a word is not divided from others, so that a character may say it.
+_CHINESE = tuple(lazy_pattern(lexicon.alternatives(f"holds_{kind}", "zh")) for kind in KINDS)
 
 
 def asked_for(question: str) -> tuple[bool, ...]:
@@ -155,12 +124,9 @@ class AnswerModel:
 
 _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
-_ASKING = lazy_pattern(
-    "请问|为什么|為什麼|什么样|什麼樣|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些"
-    "|哪天|哪"
-    "|谁|誰|多少|几点|幾點|几|幾|如何|是否|有没有|有沒有|吗|嗎|呢"
-)
-_GROUP = lazy_pattern(r"(?:我们|我們|咱们|这个|這個|本)?(?<!集)群[组組](?![主名员員])|(?:这个|這個|本)群(?=的)")
+_ASKING = lexicon.pattern("interrogative")
+_GROUP = lexicon.pattern("the_group")
+# The group, where its members are meant; the group chat is not them.
 _THE_GROUP = lazy_pattern(
     r"\b(?:the|this|our) group(?:(?P<of>['’]s)|(?!['’]))\b(?! (?:name|chat|owner|admin|rule))", re.IGNORECASE
 )
@@ -279,6 +245,7 @@ _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
+# A Latin letter.
 _LATIN = lazy_pattern("[A-Za-z]")
 _MIN_DEVIATION = 0.005
 """The least standard deviation of cosines: smaller differences are chance."""

@@ -11,6 +11,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore.core.memory.reading import CHECKPOINT_MARK
@@ -34,7 +35,9 @@ from roomlore.core.text import SYLLABIC, is_question, roots, terms
 _OLDER = 0.25
 _ANSWER = 0.5
 _CLOSE = r"</memory(?:_context)?>"
+# A block of memories inside a text, which is no word of its writer.
 _BLOCK = lazy_pattern(rf"<memory(?:_context)?\b[^>]{{0,200}}>.*?{_CLOSE}", re.DOTALL | re.IGNORECASE)
+# The end of such a block.
 _END = lazy_pattern(_CLOSE, re.IGNORECASE)
 
 
@@ -294,12 +297,7 @@ def _content(statement: str) -> set[str]:
     return {term for term in roots(statement) if len(term) > 1 and term not in _GENERAL}
 
 
-_GENERAL = frozenset(
-    roots(
-        "allergy allergic intolerant intolerance never must not may always strictly no give given take takes need "
-        "过敏 過敏 不能 绝不 绝不能 严禁 禁止 不要 不得 必须 一定 不可 千万 不吃 只能 正在 每天 一次 会 医生 不让"
-    )
-)
+_GENERAL = frozenset(roots(" ".join(lexicon.words("general_safety"))))
 
 
 def _is_near(nearness: Floats | None, place: int) -> bool:

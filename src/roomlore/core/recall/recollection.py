@@ -188,6 +188,7 @@ def _weight(name: str, value: float | None) -> float | None:
 
 HEAD, TAIL = "<memory>\n", "</memory>"
 _SCOPE_CHARACTERS = 64
+# Characters that nobody sees, or that end a line.
 _UNSEEN = lazy_pattern(
     r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\ufeff\ud800-\udfff]+"
 )

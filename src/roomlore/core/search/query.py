@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core import lexicon
 from roomlore.core.attachments import caption_of, found_words
 from roomlore.core.dates import TimeSpan
 from roomlore.core.mentions import Utterance, sounds_like_agent, utterances
@@ -31,42 +32,15 @@ from roomlore.core.search.hits import (
 from roomlore.core.text import terms
 
 # Words about the request or about talking itself, which seldom occur in what is searched for.
-_ASKING = frozenset(
-    terms(
-        """
-        list order mention item summary summarize summarise comprehensive clear complete overview describe explain
-        discuss discussion talk conversation tell remember recall bring brought walk step name detail different aspect
-        various question answer say said think thought opinion according only one two three four five six seven eight
-        nine ten many much kind type sort thing
-        聊 聊天 话题 提到 曾经 提 过 名字 名 哪些 哪 什么 怎么 如何 多少 几 吗 分享 记得 告诉
-        """
-    )
-)
+_ASKING = frozenset(terms(" ".join(lexicon.words("request_word"))))
 # Words of which a question may consist that asks only for a time: "what did you all talk about yesterday?"
-_FRAME = frozenset(
-    terms(
-        """
-        anything everything something everyone everybody anyone anybody people guys folks team group room chat channel
-        say said talk speak discuss discussion conversation chat mention tell told happen go going on new news update
-        message thing stuff topic subject write wrote post miss catch recap summarize summarise summary overview list
-        show give get find look please back know remember around during day week month time
-        """
-    )
-)
-_FRAME_HAN = lazy_pattern(
-    r"大家|我们|你们|他们|咱们|大伙儿?|各位|有人|群里|群|这里|里面?|都|还|又|有没有|有|没有?|聊天|聊到|聊|说话|说到|说|讲|讨论"
-    r"|谈到|谈论|谈|提到|提|发生|发言|发|干|做|事情|事儿?|话题|话|内容|消息|聊天记录|记录|东西|情况|过|些|哪些|哪|什么|甚么|啥"
-    r"|怎么样|怎样|怎么|关于|在|是|和|给我|帮我|帮|请|总结|汇总|回顾|概括|列出|看看|看|一下|告诉|知道|新|那天|那会儿|时候|时|的|了|吗|呢|吧|啊"
-    r"|么|我|你|您"
-)
-_REQUEST = lazy_pattern(
-    r"\W*(?:(?:can|could|would|will) you(?: please)?|please|do you (?:remember|recall|know)"
-    r"|(?:can|could|may) i (?:get|have|ask)|i (?:want|would like|need) (?:you )?to"
-    r"|(?:请问|请|麻烦)?[你您]?还?(?:能不能|能否|可不可以|可以|能|记不记得|记得|知不知道|知道))",
-    re.IGNORECASE,
-)
-_SPEAKER = lazy_pattern(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
-_SPOKEN_TO = lazy_pattern(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
+_FRAME = frozenset(terms(" ".join(lexicon.words("frame_word"))))
+# What a Chinese question may consist of that asks only for a time.
+_FRAME_HAN = lazy_pattern(lexicon.alternatives("frame_word", "zh"))
+# A request to answer, at the beginning.
+_REQUEST = lazy_pattern(rf"\W*(?:{lexicon.alternatives('request_opening')})", re.IGNORECASE)
+_SPEAKER = lexicon.pattern("first_person", re.IGNORECASE)
+_SPOKEN_TO = lexicon.pattern("second_person", re.IGNORECASE)
 
 Voice = Literal["", "asker", "agent"]
 MAX_TERMS = 128

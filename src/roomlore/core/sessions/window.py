@@ -352,6 +352,7 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
     )
 
 
+# The parts of a signed token.
 _TOKEN = lazy_pattern(r"(\d{1,18})\.([01])\.([0-9a-f]{32})\.(.*)", re.ASCII | re.DOTALL)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import regex
 
+from roomlore.core import lexicon
 from roomlore.core.errors import BadModelOutput
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import SAFETY, Coverage, importance
@@ -18,6 +19,7 @@ from roomlore.core.text import GRAPHEME, HAN, graphemes, head, rarity
 from roomlore.core.text import sentences as sentences_of
 
 _JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
+# The end of a sentence, with its closing marks; not inside a grapheme.
 _SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
 
 
@@ -190,34 +192,22 @@ def _extended(chosen: Sequence[Unit], found: Sequence[Unit], max_tokens: int, co
 
 
 _MIN = 5
+# The line that opens a block of code around an answer.
 _FENCE = lazy_pattern(r"\s*```[^\n`]*\n")
+# The heading of a summary, with its marks of Markdown.
 _LABEL = lazy_pattern(
-    r"\A\s*(?:#{1,6}\s*)?(?:\*\*|__)?(?:(?:conversation |updated |new )?summary"
-    r"|(?:历史|歷史|对话|對話|会话|會話)?摘要|总结|總結)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?|\n)",
+    rf"\A\s*(?:#{{1,6}}\s*)?(?:\*\*|__)?(?:{lexicon.alternatives('summary_label')})(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?|\n)",
     re.IGNORECASE,
 )
-_NOTHING = lazy_pattern(r"[\s\W_]*(?:无有效记忆|無有效記憶|no[ _]memory)[\s\W_]*", re.IGNORECASE)
-_REFUSAL = lazy_pattern(
-    r"\A\W*(?:(?:i['’]m |i am )?(?:very |so |really |terribly )?(?:sorry|afraid)\b|(?:my )?apologies"
-    r"|unfortunately|i apologi[sz]e)[^.!?\n]{0,60}"
-    r"\b(?:can(?:no|['’])t|unable|not able|won['’]t|could(?: not|n['’]t))\b"
-    r"|\A\W*i (?:can(?:no|['’])t|am (?:unable|not able)|won['’]t) (?:\w+ )?(?:help|assist|summari|provide"
-    r"|process|comply|do that|continue|share|fulfil)"
-    r"|\bas an? (?:ai|artificial|large|language)\b[^.!?\n]{0,60}\b(?:can(?:no|['’])t|unable|not able|do(?: not"
-    r"|n['’]t))\b"
-    r"|\A\W*(?:非常|很)?(?:抱歉|对不起|對不起|不好意思|遗憾|遺憾)[^。！？\n]{0,40}(?:无法|無法|不能|不便|没有"
-    r"|沒有|没法|沒法)"
-    r"|\A\W*我(?:无法|無法|不能|没法|沒法)(?:为您|為您|帮|幫|提供|处理|處理|总结|總結|协助|協助|回答|完成)"
-    r"|[作做][为為](?:一个|一個)?(?:ai|人工智能|语言模型|語言模型|大模型)[^。！？\n]{0,30}(?:无法|無法|不能)"
-    r"|(?:还有|還有)什[么麼](?:可以|能)[帮幫為为][您你]|how (?:else )?can i help|anything else i can (?:help"
-    r"|do)|(?:请|請)(?:提供|输入|輸入|粘贴)[^。！？\n]{0,12}(?:对话|對話|内容|內容|文本)"
-    r"|\bplease (?:provide|paste|share|send) (?:me )?(?:with )?the (?:conversation|text|messages|content)"
-)
+# An answer that says only that there is nothing to keep.
+_NOTHING = lazy_pattern(rf"[\s\W_]*(?:{lexicon.alternatives('no_summary')})[\s\W_]*", re.IGNORECASE)
+_REFUSAL = lexicon.pattern("refused_answer")
 _READ = 20_000
 _REFUSED_IN = 2
 """Sentences from the beginning in which a model refuses."""
 _SHORT = 400
 """Characters of an answer in which its last sentence is read too."""
+# A word: one character of Chinese, a run of letters otherwise.
 _WORD = regex.compile(rf"[{HAN}]|[\p{{L}}\p{{N}}]+")
 _RUN = 8
 """Words in a row that only one who copies has in common with a prompt."""

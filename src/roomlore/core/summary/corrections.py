@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import forbids
 from roomlore.core.text import HAN, asks, head, terms
@@ -21,37 +22,16 @@ _ASSENTS = 4
 Spot = tuple[int, tuple[int, int]]
 """The number of a text, and the span of it that was replaced."""
 
-_UNABLE = lazy_pattern(
-    r"\b(?:can(?:no|['’])t(?! (?:wait|believe|complain))|won['’]t|not able to|unable to|will not)\b"
-    r"|\b(?:sick|ill|off work|injured)\b|\bhave to (?:drop|pull) out\b"
-    r"|(?<![少免大])不了|没法|沒法|无法|無法|请假|請假|[病伤傷]了|发烧|發燒|[没沒]空|有事"
-)
-_TAKES_OVER = (
-    r"(?:['’]ll|['’]s| will| can| is)? ?(?:cover(?:s|ing)?\b|steps? in\b|stepping in\b|fill(?:s|ing)? in\b"
-    r"|takes? over\b|taking over\b|stand(?:s|ing)? in\b|do(?:es|ing)? (?:it|that|this) instead\b|instead\b|swaps?\b)"
-    r"|[来來去]?(?:顶|頂|替(?!补队)|代(?:班|替|[跑打值做]|一下)|接[手替班]|[补補]上|上吧)"
-)
-_MYSELF = r"(?:\bi|我)"
-_OWN_PLACE = lazy_pattern(r"\b(?:my|our) (?:place|house|flat|home|apartment|garden)\b|\bat mine\b|[我咱][们們]?家")
-_THEIR_PLACE = r"(?:['’]s(?: (?:place|house|flat|home|apartment|garden))?(?=[\s.,!]|$)|家)"
-_ASSENT = lazy_pattern(
-    r"\b(?:ok|okay|agreed|fine|good|great|deal|settled|then|so|sure|yes|see you)\b"
-    r"|[好行][的吧啊呀]?|定了?|那就|可以|没问题|沒問題"
-)
-_DAY = lazy_pattern(
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btonight\b|\bweekend\b"
-    r"|(?:周|週|星期|[礼禮]拜)[一二三四五六日天末]|明[天晚]|今晚|[后後]天|\d{1,2}[号號]"
-)
-_ALLOWS = lazy_pattern(
-    r"\b(?:may|can|could|allowed to|ok(?:ay)? to|fine to|safe to|cleared to|good to)\b(?! not)"
-    r"|(?<![不没沒])(?:可以|能|允[许許]|恢[复復])"
-)
-_TAKES_BACK = lazy_pattern(
-    r"\bwait\b|\bno[,.!]|\bno, |\bnot yet\b|\buntil then\b|\b(?:scratch|ignore|forget) that\b|\bcorrection\b"
-    r"|\bmisread\b|\bmistake\b"
-    r"|不[对對是]|等等|等一下|更正|[说說搞弄看][错錯]|先[别別不]|[还還]不[能行]|[别別]急"
-)
-_NONE = lazy_pattern(r"\b(?:no|not|never|don['’]t|nothing|without) |[别別不禁停忌]")
+_UNABLE = lexicon.pattern("unable")
+_TAKES_OVER = lexicon.alternatives("takes_over")
+_MYSELF = lexicon.alternatives("myself")
+_OWN_PLACE = lexicon.pattern("own_place")
+_THEIR_PLACE = lexicon.alternatives("their_place")
+_ASSENT = lexicon.pattern("settling")
+_DAY = lexicon.pattern("near_day")
+_ALLOWS = lexicon.pattern("allows")
+_TAKES_BACK = lexicon.pattern("takes_back")
+_NONE = lexicon.pattern("none_of_it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +50,9 @@ def replaced(texts: Sequence[str], speakers: Sequence[str], *, since: int = 0) -
     order not to that takes it back.
     """
     names = _names(speakers)
+    # The home of a speaker, and a speaker who does something instead of another.
     hosts = re.compile(rf"(?P<name>{names}){_THEIR_PLACE}") if names else None
-    stands_in = re.compile(rf"(?P<name>{names or '(?!)'}|{_MYSELF})(?:{_TAKES_OVER})")
+    stands_in = re.compile(rf"(?P<name>{names or '(?!)'}|{_MYSELF}){_TAKES_OVER}")
     last: deque[_Told] = deque(maxlen=_BACK)
     for place, (text, speaker) in enumerate(zip(texts, speakers, strict=True)):
         if not text.strip() or len(text) > _LONGEST:
@@ -154,69 +135,32 @@ _ASKED_BACK = 20
 """Messages in which a question for another value is answered."""
 
 _NUMERAL = "一二两兩三四五六七八九十廿百千"
-_MONTH = (
-    "jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|aug(?:ust)?|sept(?:ember)?"
-    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
-)
-_MEASURES = "片粒颗顆滴桌台层層楼樓块塊元万萬度秒斤次人位岁歲天年"
-_PLACES = "场場楼樓线線机機桌台店门門地库庫房车車床"
+# A value that a later one may replace, by its kind: a day, a time, a numbered place, an amount.
 _VALUE = lazy_pattern(
-    rf"(?P<day>\b(?:\d{{1,2}} )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btonight\b"
-    rf"|\b(?:\d{{1,2}} )?(?:{_MONTH}) \d{{1,2}}\b"
-    rf"|\b\d{{1,2}} (?:{_MONTH})\b|\b\d{{1,2}}(?:st|nd|rd|th)\b"
-    rf"|[上下这這本]?(?:周|週|星期|[礼禮]拜)[一二三四五六日天]|明[天晚早]|今晚|[后後]天"
-    rf"|(?:[\d{_NUMERAL}]{{1,3}}月)?[\d{_NUMERAL}]{{1,3}}[号號日](?![{_PLACES}]))"
-    rf"|(?P<clock>\b\d{{1,2}}:\d\d\b|\b\d{{1,2}} ?[ap]m\b|\bhalf (?:past )?(?:one|two|three|four|five|six"
-    rf"|seven|eight|nine|ten|eleven|twelve)\b"
-    rf"|\bnoon\b|[\d{_NUMERAL}]{{1,3}}[点點](?:半|[钟鐘]|[一三]刻)?)"
-    r"|(?P<numbered>\b(?:court|room|table|gate|line|lane|track|bay|hall|bed|desk|platform|pitch|field|slot|dock|stand)"
-    r" \d{1,4}[a-z]?\b)"
+    rf"(?P<day>{lexicon.alternatives('value_day')})|(?P<clock>{lexicon.alternatives('value_clock')})"
+    rf"|(?P<numbered>\b{lexicon.forms('numbered_place', 'en')} \d{{1,4}}[a-z]?\b)"
     rf"|(?P<amount>(?<![A-Za-z\d.])\d{{1,12}}(?:[.,]\d{{1,6}})?(?: ?%|万\d?| ?[a-z]{{1,12}}\b(?!')| ?[{HAN}]|(?![\d:]))"
-    rf"|[{_NUMERAL}]{{1,4}}(?:[号號][{_PLACES}]|毫[升克]|小[时時]|分[钟鐘]|公斤|[周週](?![一二三四五六日天])"
-    rf"|[{_MEASURES}]半?))",
+    rf"|[{_NUMERAL}]{{1,4}}(?:[号號]{lexicon.forms('numbered_place', 'zh')}|{lexicon.forms('measure', 'zh')}))",
     re.IGNORECASE,
 )
+# The number of an amount; what is left is its unit.
 _AMOUNT_UNIT = lazy_pattern(rf"[\d.,\s]+|[{_NUMERAL}]+|半\Z")
 # A day of a month, unlike one of a week.
 _DATE = lazy_pattern(r"\d|[号號日月]")
 # A value after one of these is the old one.
-_DENIED = lazy_pattern(
-    r"(?:\bnot|\bno longer|\binstead of|\brather than|不是|不再是|(?:之前|原来|原來|原先|本来"
-    r"|本來)[^，。,\s]{0,4})\s?\Z",
-    re.IGNORECASE,
-)
+_DENIED = lazy_pattern(rf"{lexicon.alternatives('old_value')}\s?\Z", re.IGNORECASE)
 # A value before one of these cannot be had any longer.
-_UNUSABLE = lazy_pattern(
-    r"(?:['’]s [a-z]{1,12})? ?(?:['’]s|is|are|was|got) "
-    r"(?:out|full|taken|closed|broken|gone|booked|flooded|unavailable)\b"
-    r"|[的]?[^\s，。,\d]{0,3}?(?:[坏壞满滿没沒停关關]了|被[占佔订訂])",
-    re.IGNORECASE,
-)
+_UNUSABLE = lexicon.pattern("unusable", re.IGNORECASE)
 # A question for another value.
-_ASKS_CHANGE = lazy_pattern(
-    r"\b(?:extend|extension|push|postpone|move|reschedule|change|later|instead|swap)\b"
-    r"|[宽寬]限|[延推缓緩]|改|[换換]|提前|晚[点點一]",
-    re.IGNORECASE,
-)
+_ASKS_CHANGE = lexicon.pattern("asks_change", re.IGNORECASE)
+# Before the old value, and between the old one and the new.
 _FROM, _TO = (
-    lazy_pattern(r"(?:\bfrom|[从從自由])\s?\Z", re.IGNORECASE),
-    lazy_pattern(r"\s?(?:to\b|[改到换換降升调調挪变變])"),
+    lazy_pattern(rf"{lexicon.alternatives('value_from')}\s?\Z", re.IGNORECASE),
+    lazy_pattern(rf"\s?{lexicon.alternatives('value_to')}"),
 )
 # What says by itself that a value changes, and what says so beside the same subject.
-_CHANGES = lazy_pattern(
-    r"\b(?:correct(?:ion|ed)|actually|instead|moved|ignore (?:what|that)|mistake|make (?:it|that)|i meant"
-    r"|chang(?:e|ed|es)|wrong"
-    r"|postponed|pushed|rescheduled|brought forward|wait)\b|\bno,|\bnot \d|\b(?:is|was) right\b"
-    r"|[\w)] (?:then(?=[,.!]|\Z)|it is\b)|\b(?:decided|final)\b"
-    r"|改|[换換](?:到|成|为|為)|更正|不是|[看发發说說弄]错|[說弄發看]錯|推[迟遲到后後]|延[到后後期]|提前|挪"
-    r"|[调調]整|才[对對]|定[了案]|不[对對够夠]",
-    re.IGNORECASE,
-)
-_SETTLES = lazy_pattern(
-    r"\b(?:agreed|sorry|right|settled|says|so|ok(?:ay)?)\b"
-    r"|[应應][该該]|可以|[为為][准準]|[统統]一|[还還]是|要求|[对對]|只能|最早|^好",
-    re.IGNORECASE,
-)
+_CHANGES = lexicon.pattern("changes_value", re.IGNORECASE)
+_SETTLES = lexicon.pattern("settles_value", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import regex
 
+from roomlore.core import lexicon
 from roomlore.core.mentions import sounds_like_agent
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import DECISION, SAFETY, importance
@@ -19,6 +20,7 @@ from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, se
 
 _LONGEST = 600
 _MAX = 6
+# Marks that enclose, which a sentence must not end inside; a smiley is none.
 _PAIRS = tuple(
     (lazy_pattern(opening), lazy_pattern(closing))
     for opening, closing in (
@@ -101,115 +103,39 @@ class Cue(NamedTuple):
     sign: re.Pattern[str]
 
 
-def _cue(weight: float, english: str, other: str) -> Cue:
-    return Cue(weight, lazy_pattern(rf"\b(?:{english})\b|{other}"))
-
-
-_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
-# a former state, and decisions
-CHANGED = lazy_pattern(
-    r"\b(?:instead|no longer|actually|change of plans?|cancel[a-z]*|postponed?|rescheduled|switched to|decided on"
-    r"|changed to|(?:moved|brought|put) (?:[a-z]+ ){0,4}(?:to|back|forward) (?:the )?"
-    rf"(?:\d|next|noon|{_DAYS}|{_MONTHS}))\b"
-    r"|[改换換][到成为為在]|不[来來去](?:了|啦)|取消|推[迟遲]|最[后後终終][决決]定|[还還]是[选選]|定下[来來]|不再",
-    re.IGNORECASE,
-)
+# The end of a former state, or a decision.
+CHANGED = lexicon.pattern("changed_state", re.IGNORECASE)
+# A telephone number; a date, a version and a price are none.
 _PHONE = lazy_pattern(
     r"(?<![a-z\d./-])(?!(?:19|20)\d\d[ -])\+?\(?\d{2,4}\)?(?:[ -]?\d{3,4}){1,4}(?<=\d{4})(?![a-z\d]|[.,/-]\d)"
 )
+# What makes a sentence more, or less, likely to be asked for.
 _CUES = (
-    # speakers about themselves and their experiences
-    _cue(0.5, r"i|i['’](?:m|ve|d|ll)|my|me|mine|we|we['’](?:re|ve|d|ll)|our|us", "[我咱]"),
-    _cue(
-        0.3,
-        r"was|were|went|had|did|got|took|made|came|bought|found|met|saw|gave|won|lost|left|told|said|tried|been"
-        r"|[a-z]{3,}ed",
-        "[了过過]",
-    ),
-    # when
-    _cue(
-        0.6,
-        r"today|yesterday|tonight|tomorrow|ago|since|recently|deadline|birthday|christmas|every (?:day|week|month|year)"
-        rf"|(?:last|next|this|past) (?:week|month|year|night|weekend|summer|winter|fall|autumn|spring|few|{_DAYS})"
-        rf"|{_DAYS}|{_MONTHS}",
-        r"[今昨前明后後去]天|[今去明前]年|[上下这這]周|[上下这這]个?月|[上下]次|[昨今]晚|周[一二三四五六日末]"
-        r"|星期|最近|生日|小[时時]候|\d[月日号號年]",
-    ),
-    # how many
-    _cue(
-        0.1,
-        r"two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|once|twice",
-        r"[0-9]|[一二三四五六七八九十百千万萬两兩几幾半][个個只隻条條本年岁歲块塊元次位部首]",
-    ),
-    # what they like, and mean to do
-    _cue(
-        0.2,
-        r"love|loves|loved|enjoy[a-z]*|prefer[a-z]*|favou?rite|hate[a-z]*|fan of|passion[a-z]*|hobby|hobbies",
-        "喜[欢歡]|最[爱愛]|[爱愛]好|[热熱][爱愛]|[讨討][厌厭]|感[兴興]趣",
-    ),
-    _cue(
-        0.2,
-        r"plan[a-z]*|going to|gonna|decid[a-z]+|want[a-z]*|wanna|promise[a-z]*|goal|start(?:ed|ing)?|signed up"
-        "|working on",
-        "打算|[决決]定|[计計][划劃]|准备|準備|答[应應]|[约約]好|目[标標]|[开開]始",
-    ),
-    # family, and biography
-    _cue(
-        0.15,
-        r"mom|mum|mother|dad|father|parents?|wife|husband|son|daughter|sister|brother|kids?|child(?:ren)?|grand[a-z]+"
-        r"|uncle|aunt|cousin|boyfriend|girlfriend|partner|dog|cat|pets?|boss|colleague|roommate|neighbou?r",
-        "[妈媽]{2}|爸爸|[母父][亲親]|父母|妻子|丈夫|老[公婆]|[儿兒]子|女[儿兒]|[姐妹哥弟爷爺奶]{2}|孩子|同事|[男女]友"
-        "|[宠寵]物",
-    ),
-    _cue(
-        0.3,
-        r"work(?:s|ed)? (?:at|as|for)|my (?:job|name)|college|university|degree|born|live[sd]? in|moved|from|hospital"
-        r"|pregnan[a-z]+|married|divorced|engaged|hometown|salary|budget",
-        "医院|醫院|[结結離离]婚|[毕畢]业|職業|职业|公司|住在|老家|搬家|[来來]自|我叫|名字",
-    ),
-    # facts that are harmful to forget
-    _cue(
-        0.8,
-        r"allerg[a-z]+|intoleran[a-z]+|diagnos[a-z]+|medication|medicine|surgery|diabet[a-z]+|asthma|vegan|vegetarian"
-        r"|never (?:call|contact|mention|use|send)",
-        "[过過]敏|忌口|吃素|[诊診][断斷]|手[术術]|[药藥]|糖尿病|高血[压壓]|哮喘",
-    ),
-    # corrections of earlier statements
+    Cue(0.5, lexicon.pattern("about_self")),
+    Cue(0.3, lexicon.pattern("experience")),
+    Cue(0.6, lexicon.pattern("time_told")),
+    Cue(0.1, lexicon.pattern("count_told")),
+    Cue(0.2, lexicon.pattern("liking")),
+    Cue(0.2, lexicon.pattern("intent")),
+    Cue(0.15, lexicon.pattern("family")),
+    Cue(0.3, lexicon.pattern("biography")),
+    Cue(0.8, lexicon.pattern("harm")),
     Cue(0.3, CHANGED),
-    # what the speaker asks to remember
-    _cue(
-        0.6,
-        r"(?<!\bi )(?<!\byou )remember|remind me|note (?:that|down)|don['’]t forget",
-        "[记記](?:一下|住|得)|提醒|[别別]忘",
-    ),
+    Cue(0.6, lexicon.pattern("to_remember")),
     Cue(0.8, _PHONE),
-    # courtesies, and phrases that close a long answer
-    _cue(
-        -0.5,
-        r"great|awesome|cool|amazing|nice|wonderful|fantastic|lovely|good luck|congrat[a-z]*|proud of you|sounds|glad"
-        r"|so true|agree|thanks?|thank you|sorry|keep (?:it )?up|can['’]t wait|take care",
-        "不[错錯]|真棒|太棒|太好了|加油|祝你|[谢謝]{2}|[没沒]问题|希望你|很高[兴興]|好的|[当當]然|[听聽]起[来來]|同意",
-    ),
-    _cue(
-        -0.3,
-        r"let me know|feel free|here(?:['’]s| is| are)|hope this|certainly|absolutely|would you like|you can"
-        r"|if you (?:have|need|want)|make sure|consider|ensure",
-        "如果你|你可以|建[议議]你|[随隨][时時]|以下",
-    ),
-    _cue(-0.15, r"you|your|yours|you['’](?:re|ve|d|ll)", "[你您]"),
-    Cue(-0.8, lazy_pattern(r"[{}<>=]|\(\)|^[#|`]")),
+    Cue(-0.5, lexicon.pattern("courtesy")),
+    Cue(-0.3, lexicon.pattern("closing_phrase")),
+    Cue(-0.15, lexicon.pattern("to_reader")),
+    Cue(-0.8, lazy_pattern("[{}<>=]|\\(\\)|^[#|`]")),
 )
+# A name: a capital letter inside a sentence, a title, Latin letters in Chinese, a quotation.
 _NAME = lazy_pattern(
     rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^《》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
 _NAMES, _MAX_NAMES = 0.25, 2
 # It says little without the sentence before it.
-_VAGUE = lazy_pattern(
-    r"\A(?:it|they|these|those|that|this)\b"
-    r"|\b(?:it|them|these|those)(?=[\s.,!?]*\Z|,|\s+(?:for|to|at|on|in|with|from|by|too|again|yesterday|today)\b)"
-    r"|\A[这這那](?:[个個些]|是|$)|\A[它]|把(?:[它这這那])|[这這那][个個些](?=[\s。，,.!?！？]|\Z)"
-)
+_VAGUE = lexicon.pattern("vague")
+# A word: one character of Chinese, a run of letters, a number.
 _SIZE = lazy_pattern(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
 _SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
 _POINTING, _POINTING_UPTO = -0.3, 1.6
@@ -237,8 +163,9 @@ def _fragment(folded: str) -> float:
 
 LONGEST = 600
 _MAX_CLAUSES = 8
-_PERSON = r"(?:i|we|he|she|it|they|you|my|our|there|this|that|his|her|their)\b"
-_LINK = r"(?:and|but|so|because|while|which|where|when|who|since|though|although|as|plus|or)"
+_PERSON = rf"{lexicon.forms('pronoun', 'en')}\b"
+_LINK = lexicon.forms("conjunction", "en")
+# Where a clause begins that can stand alone.
 _CUT = lazy_pattern(
     r"(?<=[^\s\d];)\s+|\s+[-–—]+\s+|(?<=[，；])"
     rf"|(?<=[^\s\d],)\s+(?=(?:{_LINK}\s)?{_PERSON})"
@@ -246,40 +173,32 @@ _CUT = lazy_pattern(
     rf"|\s+(?=(?:so that|because|but|so|while|which)\s{_PERSON})",
     re.IGNORECASE,
 )
-_JOINT = lazy_pattern(
-    r"(?:and|but|so|or|plus|because|since|then)\s+|而且|然后|然後|但是|所以|不过|不過|并且|因为|因為|但|而",
-    re.IGNORECASE,
-)
+_JOINT = lexicon.pattern("joint", re.IGNORECASE)
 # A clause under a condition is not used without the condition.
-_CONDITION = lazy_pattern(
-    r"\b(?:if|unless|even though|as long as|otherwise)\b"
-    r"|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
-    re.IGNORECASE,
-)
-# `bare`: a number without a unit, matched whole so that it is read once. A sentence must not lose these, unless it is
-# long: a negation, an allergy, a number with its unit, a change.
+_CONDITION = lexicon.pattern("condition", re.IGNORECASE)
 _UNITS = (
     r"(?:[mk]?g|m?l|[ckm]?m|lbs?|oz|[gmk]b|[ap]\.?m|k|miles?|hours?|hrs?|min(?:ute)?s?|days?|weeks?|months?|years?|euros?"
     r"|dollars?|pounds?|tablets?|pills?)\b"
 )
+# `bare`: a number without a unit, matched whole so that it is read once. A sentence must not lose these, unless it is
+# long: a negation, an allergy, a number with its unit, a change.
 _KEPT = lazy_pattern(
-    r"\b(?:not|never|no|cannot|without|except|instead|rather than|neither|nor|dont|[a-z]+n['’]t)\b"
-    r"|不(?![错錯过過仅僅但])|[没沒勿]|(?<![特个個分区區性级級])[别別](?![人的名墅致])|千万|千萬|[过過]敏|\ballerg"
+    rf"{lexicon.alternatives('kept_word')}"
     rf"|[€$£¥]\s?\d|\d[\d.,:/]*+(?:\s?(?:[%°{HAN}]|{_UNITS})|(?P<bare>))"
     r"|(?:(?<![一二两兩三四五六七八九十百千万萬半])|(?<=千[万萬]))[一二两兩三四五六七八九十百千万萬半]++(?:[元块塊点點号號日月年岁歲斤克米平天周次片粒度]|公[里斤]|毫克|分[钟鐘]|小[时時])"
     rf"|{CHANGED.pattern}",
     re.IGNORECASE,
 )
 _LONG = 240
+# What can begin a sentence of its own.
 _STANDS = lazy_pattern(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
-_OPENING = lazy_pattern(
-    r"(?:(?:wow|yeah|yep|yup|oh|hey|hi|hello|thanks|thank you|haha|lol|aww?|well|sure|ok|okay|um+|uh+|also|plus|totally"
-    r"|definitely|absolutely|certainly|anyway|btw|by the way|so|and|but)\b[,!.\s–-]*"
-    r"|(?:嗯+|哦|啊|哈+|好的|是的|对了|對了|当然|當然|而且|然后|然後|不过|不過|但是|所以|另外|其实|其實|嗨)[，,！。\s]+)+",
-    re.IGNORECASE,
-)
+# Words that open a sentence and say nothing.
+_OPENING = lazy_pattern(rf"{lexicon.alternatives('opening')}+", re.IGNORECASE)
+# The mark or the number of an item of a list.
 _BULLET = lazy_pattern(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
+# Marks and emoji, which are no words.
 _LOOSE = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)++")
+# A Chinese character.
 _HAN = lazy_pattern(f"[{HAN}]")
 _MARKS = tuple(".!?。！？…")
 _ENDS, _CLOSING = (*_MARKS, "；", ";"), "”’」』）)]\"'"
@@ -344,6 +263,7 @@ def _capital(text: str) -> str:
 _EARLIER, _WRITTEN = math.log(1.3), 0.7
 _MACHINES = frozenset({"Tool", "System", "工具", "系统"})
 _LONGEST_LABEL = 40
+# The speaker before a colon; a colon inside a sentence is none.
 _LABEL = lazy_pattern(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:: |：))(?=\S)")
 
 

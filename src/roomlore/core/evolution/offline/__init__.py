@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta, tzinfo
 from functools import cached_property
 
+from roomlore.core import lexicon
 from roomlore.core.evolution.guards import is_order
 from roomlore.core.evolution.offline.cues import (
     ACKNOWLEDGED,
@@ -33,24 +34,23 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold, language, truncate
 
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)"
-)
+_DAYS = tuple(lexicon.values("weekdays", "en"))
+_MONTHS = lexicon.values("months", "en")
+_MONTH = lexicon.forms("month", "en")
 _ZH_NUMBER = "[一二两兩三四五六七八九十]{1,3}|[0-9]{1,2}"
+# A day that is still to come, each form in groups of its own; Mondays and 3号线 are none.
 _NAMED = lazy_pattern(
-    r"\b(?P<next>next )?(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?![s\w])"
-    r"|(?P<zhnext>下[个個]?)?(?:周|週|星期|礼拜|禮拜)(?P<zhday>[一二三四五六日天])"
+    rf"\b(?P<next>next )?(?P<weekday>{lexicon.forms('weekday', 'en')})(?![s\w])"
+    rf"|(?P<zhnext>下[个個]?)?{lexicon.forms('week', 'zh')}(?P<zhday>[一二三四五六日天])"
     r"|\b(?P<tomorrow>tomorrow)\b|(?P<zhtomorrow>明[天晚早])|(?P<zhafter>(?<!大)[后後]天)"
     rf"|\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTH})\b"
     rf"|\b(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b"
     rf"|(?P<zm>{_ZH_NUMBER})月(?P<zd>{_ZH_NUMBER})[日号號]|\bthe (?P<d3>\d{{1,2}})(?:st|nd|rd|th)\b"
     rf"|(?<![月\d一二三四五六七八九十])(?P<zd3>{_ZH_NUMBER})[号號](?![线線楼樓])"
 )
+# Right before a day: it comes again and again.
 _RECURRING = lazy_pattern(r"(?:\b(?:every|each) |每[个個]?)$")
-_DIGITS = dict(zip("一二两兩三四五六七八九", (1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_DIGITS: Mapping[str, int] = lexicon.values("digits", "zh")
 _PAST = 45
 """A month's day that is at most this many days past is not the one of next year."""
 
@@ -75,7 +75,7 @@ def _day(found: re.Match[str], on: date) -> date | None:
     if found["zhafter"]:
         return on + timedelta(days=2)
     month = found["m1"] or found["m2"]
-    number = _MONTHS.index(month[:3]) + 1 if month else _number(found["zm"])
+    number = _MONTHS[month[:3]] if month else _number(found["zm"])
     day = _number(found["d1"] or found["d2"] or found["zd"] or found["d3"] or found["zd3"])
     return _of_month(on, number, day)
 
@@ -399,12 +399,7 @@ class Finder:
         new.__dict__.pop("keys", None)
 
 
-_TIME_AND_CHANGE = """
-推到 用到 点到 取消 日期 通知 时间 停用 日起 月底 月初 提前 推迟 延期 改到 改成 换到 下周 下个 本周 另行
-extension cancell postpon reschedul six seven eight nine ten eleven twelv half noon january february march april
-may june july august september october november december
-"""
-_NO_SUBJECT = frozenset(_TIME_AND_CHANGE.split())
+_NO_SUBJECT = lexicon.words("no_subject")
 """Words of time and change, which name no subject."""
 _LONG = 5
 
@@ -467,11 +462,14 @@ _REASONS: Mapping[Purpose, tuple[str, str]] = {
 
 _LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
 _MAX_AGREED = 3
+# A statement as it is written here: name, day and text, in both languages.
 _SHAPE = lazy_pattern(
     r"(?P<name>[^:：()（）]+?)(?: \((?P<on>\d{4}-\d\d-\d\d)\): |（(?P<zhon>\d{4}-\d\d-\d\d)）：)(?P<said>.*)",
     re.DOTALL,
 )
+# The notes in brackets at the end of a statement.
 _NOTES = lazy_pattern(r"(?P<said>.*)(?: \[(?P<notes>[^\[\]]*)\]|【(?P<zhnotes>[^【】]*)】)", re.DOTALL)
+# The subject among the notes.
 _ABOUT = lazy_pattern(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
 
 
