@@ -22,6 +22,8 @@ NOT_CODE = {
 }
 LEAST = 8
 """Lines of the least function that counts as a duplicate of another."""
+ODD_NAMES = {"found", "one", "said", "told", "asked"}
+"""Participles and pronouns that stand where the noun of the thing should."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -67,6 +69,9 @@ def measured(root: Path) -> dict[str, int | str]:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in every]
     found["Protocols and ABCs"] = sum(map(abstract, trees))
     found["functions that are written twice"] = duplicates(trees)
+    bound = [name for tree in trees for name in bindings(tree)]
+    found["odd names"] = sum(name.lstrip("_") in ODD_NAMES for name in bound)
+    found["names composed with an odd one"] = sum(composed_with_odd(name) for name in bound)
     found |= documented(root / "docs" / "reference")
     found["words of the pages"] = sum(
         len(path.read_text(encoding="utf-8").split()) for path in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
@@ -127,6 +132,26 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def _shape(node: ast.AST) -> str:
     names = r"(id|arg|attr|name|value|module|asname)=('[^']*'|\"[^\"]*\")"
     return hashlib.sha256(re.sub(names, r"\1", ast.dump(node)).encode()).hexdigest()
+
+
+def bindings(tree: ast.Module) -> Iterator[str]:
+    """Yield each name that the module binds: of variables, parameters, functions, classes and imports."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.alias():
+                yield node.asname or node.name
+
+
+def composed_with_odd(name: str) -> bool:
+    """Return whether the name is made of several words and one of them is odd, as in `_told_of_error`."""
+    words = name.strip("_").split("_")
+    return len(words) > 1 and not ODD_NAMES.isdisjoint(words)
 
 
 def documented(reference: Path) -> dict[str, int | str]:
