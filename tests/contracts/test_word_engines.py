@@ -16,7 +16,7 @@ from roomlore.core.models import Entry
 from roomlore.ports.storage import UnitOfWork
 from roomlore_testkit import START, entry
 from roomlore_testkit.contracts.texts import ROOM, TENANT, fill
-from roomlore_testkit.contracts.words import Found, expected, found, look_up, reword, words_of
+from roomlore_testkit.contracts.words import Found, expected, look_up, look_up_all, reword, words_of
 
 PIECES = [
     "deploy",
@@ -97,7 +97,7 @@ async def test_any_story_gives_the_same_postings(engines, story):
     for storage in engines:
         await script.tell(storage)
         words = list(dict.fromkeys([*script.ever, "'", "nowhere"]))
-        answers.append(await found(storage, words, room_id=script.room_id))
+        answers.append(await look_up_all(storage, words, room_id=script.room_id))
         postings = await look_up(storage, [], room_id=script.room_id)
         assert postings is not None
         answers.append({"all words": [(postings.room.words, postings.room.messages, postings.room.revision)]})
@@ -112,7 +112,7 @@ async def test_the_longest_messages_are_found_the_same(engines):
     answers = []
     for storage in engines:
         await fill(storage, entries)
-        answers.append(await found(storage, words))
+        answers.append(await look_up_all(storage, words))
     assert answers[0] == answers[1]
     assert [length for _, _, length in answers[0][words[0]]] == [1023]
     assert answers[0]["again"] == [(2, 255, 1023)]
@@ -130,13 +130,13 @@ async def test_rewording_replaces_whatever_was_indexed(engines):
     for storage, old in zip(engines, ["old words old", "'1xold':1,2 '1xwords':1"], strict=True):
         room = await fill(storage, [entry(1, text="new words"), entry(2, text="words")])
         await _index_otherwise(storage, Spelled(1, 5, old))
-        assert await found(storage, ["old", "word", "words"]) == {
+        assert await look_up_all(storage, ["old", "word", "words"]) == {
             "old": [(1, 2, 5)],
             "words": [(1, 1, 5)],
             "word": [(2, 1, 2)],
         }
         await reword(storage, entry(1, text="new words").message)
-        assert await found(storage, ["old", "word", "words", "new"]) == {
+        assert await look_up_all(storage, ["old", "word", "words", "new"]) == {
             "old": [],
             "words": [],
             "word": [(1, 1, 3), (2, 1, 2)],

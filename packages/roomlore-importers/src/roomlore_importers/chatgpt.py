@@ -281,7 +281,9 @@ def _attachments(shown: list[dict[str, Any]], listed: list[dict[str, Any]], file
         place = files.place(part.get("asset_pointer"))
         # What is told of it here is surer than the ending of its name, which may be that of a sticker.
         kind = "voice" if "audio" in words(part.get("content_type")) else "picture"
-        told_of = attached(kind=kind, name=name(listed_file.get("name")) or pointer, mime_type=_mime_type(listed_file), file=place)
+        told_of = attached(
+            kind=kind, name=name(listed_file.get("name")) or pointer, mime_type=_mime_type(listed_file), file=place
+        )
         held.append({**told_of, "type": kind})
     for attachment in listed:
         if name(attachment.get("name")) and name(attachment.get("id")) not in seen:

@@ -38,7 +38,7 @@ class Fields:
         return reference
 
     def text(self) -> str:
-        key = next((one for one in _TEXT if one in self.left), "")
+        key = next((known_name for known_name in _TEXT if known_name in self.left), "")
         value = self.left.pop(key, None)
         if isinstance(value, str):
             return value

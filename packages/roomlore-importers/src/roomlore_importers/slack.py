@@ -164,7 +164,11 @@ def _facts(file: str, room: dict[str, Any], bots: frozenset[str]) -> RoomFacts:
 
 
 def _zip_names(archive: zipfile.ZipFile) -> list[str]:
-    return [entry_name for entry_name in archive.namelist() if entry_name.endswith(".json") and not entry_name.startswith("__MACOSX/")]
+    return [
+        entry_name
+        for entry_name in archive.namelist()
+        if entry_name.endswith(".json") and not entry_name.startswith("__MACOSX/")
+    ]
 
 
 def _folder_names(path: Path) -> list[str]:

@@ -27,16 +27,16 @@ async def add(storage: Storage, given: Evolution, *, tenant: str = TENANT) -> bo
 
 async def stored(storage: Storage, *evolution_ids: str, tenant: str = TENANT) -> list[Evolution]:
     async with storage.reading() as work:
-        found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=evolution_ids)
-    return sorted(found, key=lambda one: one.evolution_id)
+        evolutions = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=evolution_ids)
+    return sorted(evolutions, key=lambda record: record.evolution_id)
 
 
 async def ids(
     storage: Storage, *, before: str | None = None, limit: int = 99, tenant: str = TENANT, scope: str = SCOPE
 ) -> list[str]:
     async with storage.reading() as work:
-        found = await work.memories.evolutions(tenant=tenant, scope=scope, before=before, limit=limit)
-    return [one.evolution_id for one in found]
+        evolutions = await work.memories.evolutions(tenant=tenant, scope=scope, before=before, limit=limit)
+    return [record.evolution_id for record in evolutions]
 
 
 async def move(
@@ -58,9 +58,9 @@ async def marks(
 async def behind(storage: Storage, least: int, *, name: str = "extraction") -> list[tuple[str, int]]:
     """Return room and mark of those that are behind, all of the one tenant."""
     async with storage.reading() as work:
-        found = await work.progress.rooms_behind(name=name, least=least, after=("", ""), limit=99)
-    assert {one.tenant for one in found} <= {TENANT}
-    return [(one.room_id, one.mark) for one in found]
+        rooms = await work.progress.rooms_behind(name=name, least=least, after=("", ""), limit=99)
+    assert {room_behind.tenant for room_behind in rooms} <= {TENANT}
+    return [(room_behind.room_id, room_behind.mark) for room_behind in rooms]
 
 
 class EvolutionsContract:
@@ -204,8 +204,8 @@ class WatermarksContract:
             await fill(storage, [entry(1), entry(2)], tenant=tenant)
         await move(storage, 2, 0, tenant="other")
         async with storage.reading() as work:
-            found = await work.progress.rooms_behind(name="extraction", least=1, after=("", ""), limit=9)
-        assert found == [RoomBehind(TENANT, ROOM, 0)]
+            rooms = await work.progress.rooms_behind(name="extraction", least=1, after=("", ""), limit=9)
+        assert rooms == [RoomBehind(TENANT, ROOM, 0)]
 
 
 class EvolutionTextsContract:
@@ -223,10 +223,12 @@ class EvolutionTextsContract:
                     assert await marks(storage, [text], tenant=text, room_id=text) == {text: 7}
                     await fill(storage, [entry(n) for n in range(1, 10)], tenant=text, room_id=text)
                     async with storage.reading() as work:
-                        found = await work.progress.rooms_behind(name=text, least=2, after=("", ""), limit=99)
+                        rooms = await work.progress.rooms_behind(name=text, least=2, after=("", ""), limit=99)
                         rest = await work.progress.rooms_behind(name=text, least=2, after=(text, text), limit=99)
-                    assert [one for one in found if one.tenant == text] == [RoomBehind(text, text, 7)]
-                    assert [one for one in rest if one.tenant == text] == []
+                    assert [room_behind for room_behind in rooms if room_behind.tenant == text] == [
+                        RoomBehind(text, text, 7)
+                    ]
+                    assert [room_behind for room_behind in rest if room_behind.tenant == text] == []
 
 
 NAME = "evolution group:tea"
@@ -410,8 +412,8 @@ class RoomsDueContract:
     async def test_what_is_noted_of_a_tenant_is_listed_claimed_or_not(self, storage: Storage) -> None:
         async def noted(room_id: str | None = None) -> list[tuple[DueRoom, datetime | None]]:
             async with storage.reading() as uow:
-                found = await uow.progress.noted(tenant=TENANT, work=WORK, room_id=room_id)
-            return [(room, room.noted_at) for room in found]
+                rooms = await uow.progress.noted(tenant=TENANT, work=WORK, room_id=room_id)
+            return [(room, room.noted_at) for room in rooms]
 
         assert await noted() == []
         await note(storage, "late", minutes=2)
@@ -480,10 +482,10 @@ class RoomsDueContract:
 
     async def test_replies_are_what_an_agent_said_without_calling_tools(self, storage: Storage) -> None:
         roles = {2: Role.ASSISTANT, 3: Role.USER, 4: Role.ASSISTANT, 5: Role.ASSISTANT, 6: Role.ASSISTANT}
-        said = [entry(at, sender_id="bot", role=role) for at, role in roles.items()]
+        spoken_replies = [entry(at, sender_id="bot", role=role) for at, role in roles.items()]
         calls = entry(7, sender_id="bot", role=Role.ASSISTANT, has_tool_calls=True)
         other = entry(8, sender_id="other", role=Role.ASSISTANT)
-        await fill(storage, [entry(1), *said, calls, other])
+        await fill(storage, [entry(1), *spoken_replies, calls, other])
         await erase(storage, 5)
         assert await replies(storage, after=2, limit=9) == [4, 6]
         assert await replies(storage, after=0, limit=2) == [2, 4]

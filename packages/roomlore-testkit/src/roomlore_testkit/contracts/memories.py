@@ -82,63 +82,64 @@ class Story:
 
     def _create(self) -> Change:
         memory_id = self._id()
-        return self._change(Action.CREATE, self._told(memory(memory_id, scope=self.scope)))
+        return self._change(Action.CREATE, self._rephrased(memory(memory_id, scope=self.scope)))
 
     def _update(self, action: Action = Action.UPDATE) -> Change | None:
-        found = active(self.versions)
-        return self._upon(action, self.rng.choice(found)) if found else None
+        versions_there = active(self.versions)
+        return self._upon(action, self.rng.choice(versions_there)) if versions_there else None
 
     def _merge(self) -> Change | None:
-        found = active(self.versions)
-        if len(found) < 3:
+        versions_there = active(self.versions)
+        if len(versions_there) < 3:
             return None
-        return self._upon(Action.MERGE, *self.rng.sample(found, self.rng.choice([2, 3])))
+        return self._upon(Action.MERGE, *self.rng.sample(versions_there, self.rng.choice([2, 3])))
 
     def _upon(self, action: Action, *parents: Memory) -> Change:
         first = parents[0]
-        ids = tuple(one.memory_id for one in parents)
+        ids = tuple(parent.memory_id for parent in parents)
         new = replace(first, memory_id=self._id(), version=self._newest(first) + 1, parents=ids)
-        return self._change(action, self._told(new), closes=ids, old_statement=first.statement)
+        return self._change(action, self._rephrased(new), closes=ids, old_statement=first.statement)
 
     def _delete(self, action: Action = Action.DELETE) -> Change | None:
-        found = active(self.versions)
-        if not found:
+        versions_there = active(self.versions)
+        if not versions_there:
             return None
-        return self._change(action, replace(self.rng.choice(found), status=MemoryStatus.DEPRECATED))
+        return self._change(action, replace(self.rng.choice(versions_there), status=MemoryStatus.DEPRECATED))
 
     def _restore(self, action: Action = Action.RESTORE) -> Change | None:
-        found = [one for one in self.versions.values() if one.status is MemoryStatus.DEPRECATED]
-        if not found:
+        gone_versions = [version for version in self.versions.values() if version.status is MemoryStatus.DEPRECATED]
+        if not gone_versions:
             return None
-        back = replace(self.rng.choice(found), status=MemoryStatus.ACTIVE)
-        beside = [one.memory_id for one in active(self.versions) if one.lineage_id == back.lineage_id]
+        back = replace(self.rng.choice(gone_versions), status=MemoryStatus.ACTIVE)
+        beside = [version.memory_id for version in active(self.versions) if version.lineage_id == back.lineage_id]
         return self._change(action, back, closes=tuple(beside))
 
     def _revert(self) -> Change | None:
         return self.rng.choice([self._update, self._delete, self._restore])(Action.REVERT)
 
     def _strength(self) -> Change | None:
-        one = self._any()
-        if one is None:
+        version = self._any()
+        if version is None:
             return None
         return self._change(
-            Action.STRENGTH, replace(one, strength=self.rng.random(), sources=self._sources(), supported_at=self._at())
+            Action.STRENGTH,
+            replace(version, strength=self.rng.random(), sources=self._sources(), supported_at=self._at()),
         )
 
     def _redact(self) -> Change | None:
-        one = self._any()
-        return self._change(Action.REDACT, replace(one, statement="", tags=(), sources=())) if one else None
+        version = self._any()
+        return self._change(Action.REDACT, replace(version, statement="", tags=(), sources=())) if version else None
 
     def _any(self) -> Memory | None:
         return self.rng.choice(list(self.versions.values())) if self.versions else None
 
-    def _newest(self, one: Memory) -> int:
-        return max(other.version for other in self.versions.values() if other.lineage_id == one.lineage_id)
+    def _newest(self, version: Memory) -> int:
+        return max(other.version for other in self.versions.values() if other.lineage_id == version.lineage_id)
 
-    def _told(self, one: Memory) -> Memory:
+    def _rephrased(self, version: Memory) -> Memory:
         rng = self.rng
         return replace(
-            one,
+            version,
             kind=rng.choice(list(MemoryKind)),
             statement=rng.choice(_STATEMENTS),
             tags=tuple(rng.sample(_STATEMENTS, rng.choice([0, 2]))),
@@ -152,10 +153,10 @@ class Story:
         return tuple(Source("room", message_id) for message_id in self.rng.sample(MESSAGES, self.rng.choice([0, 1, 3])))
 
     def _change(
-        self, action: Action, one: Memory, *, closes: tuple[str, ...] = (), old_statement: str | None = None
+        self, action: Action, version: Memory, *, closes: tuple[str, ...] = (), old_statement: str | None = None
     ) -> Change:
         number = len(self.changes) + 1
-        return change(number, one, action=action, closes=closes, old_statement=old_statement, at=self._at())
+        return change(number, version, action=action, closes=closes, old_statement=old_statement, at=self._at())
 
     def _id(self) -> str:
         return f"{self.scope}-{len(self.changes):04}"
@@ -181,17 +182,17 @@ async def page(
     """Return the page; if it is whole, check that `count` gives its length."""
     async with storage.reading() as work:
         chosen: dict[str, Any] = {"tenant": tenant, "scopes": scopes, "kinds": kinds, "status": status}
-        found = await work.memories.page(limit=limit, offset=offset, **chosen)
+        memories = await work.memories.page(limit=limit, offset=offset, **chosen)
         if limit == 9999:
-            assert await work.memories.count(**chosen) == len(found) + offset
-    return found
+            assert await work.memories.count(**chosen) == len(memories) + offset
+    return memories
 
 
 async def citing(storage: Storage, *message_ids: str, room_id: str = "room", tenant: str = TENANT) -> list[str]:
     async with storage.reading() as work:
-        found = await work.memories.citing(tenant=tenant, room_id=room_id, message_ids=message_ids)
-    assert all(one.status is ACTIVE for one in found)
-    return sorted(one.memory_id for one in found)
+        memories = await work.memories.citing(tenant=tenant, room_id=room_id, message_ids=message_ids)
+    assert all(version.status is ACTIVE for version in memories)
+    return sorted(version.memory_id for version in memories)
 
 
 async def fallbacks(storage: Storage, *, after: str | None = None, limit: int = 99) -> list[tuple[str, Memory]]:
@@ -203,7 +204,7 @@ async def remember(storage: Storage, *memories: Memory, scope: str = SCOPE, tena
     """Add new memories to a scope."""
     known = await scope_of(storage, tenant=tenant, scope=scope)
     start = known.changes + 1 if known else 1
-    made = (change(number, replace(one, scope=scope)) for number, one in enumerate(memories, start))
+    made = (change(number, replace(version, scope=scope)) for number, version in enumerate(memories, start))
     await apply(storage, *made, tenant=tenant, scope=scope)
 
 
@@ -249,16 +250,23 @@ class MemoriesContract:
         other = memory("other", kind=MemoryKind.SHORT, sources=here, scope="agent:b")
         await remember(storage, other, scope="agent:b")
 
-        async def found(room_id: str = "room", scope: str = SCOPE, limit: int = 9, tenant: str = TENANT) -> list[str]:
+        async def statements_shown(
+            room_id: str = "room", scope: str = SCOPE, limit: int = 9, tenant: str = TENANT
+        ) -> list[str]:
             async with storage.reading() as work:
                 memories = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=limit)
-            return [one.memory_id for one in memories]
+            return [version.memory_id for version in memories]
 
-        assert await found() == ["new", "old"]
-        assert await found(limit=1) == ["new"]
-        assert await found("b") == ["away"]
-        assert await found(scope="agent:b") == ["other"]
-        assert await found("none") == await found(tenant="other") == await found(limit=0) == []
+        assert await statements_shown() == ["new", "old"]
+        assert await statements_shown(limit=1) == ["new"]
+        assert await statements_shown("b") == ["away"]
+        assert await statements_shown(scope="agent:b") == ["other"]
+        assert (
+            await statements_shown("none")
+            == await statements_shown(tenant="other")
+            == await statements_shown(limit=0)
+            == []
+        )
 
     async def test_pages_of_scopes_and_kinds(self, storage: Storage) -> None:
         fact = memory("fact")
@@ -294,23 +302,23 @@ class MemoriesContract:
         latest = sorted(made, key=attrgetter("updated_at", "memory_id"), reverse=True)
         assert await page(storage, SCOPE) == latest
         assert await page(storage, SCOPE, limit=20, offset=1500) == latest[1500:1520]
-        ids = [one.memory_id for one in made]
+        ids = [version.memory_id for version in made]
         assert len(await versions(storage, ids)) == 2000
         async with storage.reading() as work:
             heads = await work.memories.heads(tenant=TENANT, memory_ids=ids)
-        assert heads == {one.memory_id: one for one in made}
+        assert heads == {version.memory_id: version for version in made}
 
     async def test_a_lineage_from_its_beginning(self, storage: Storage) -> None:
         a, b = memory("a"), memory("b")
         a2 = after(a, "a2")
         await apply(storage, change(1, a), change(2, b), update(3, a, "a2"), merge(4, "a3", a2, b))
         async with storage.reading() as work:
-            found = await work.memories.lineage(tenant=TENANT, lineage_id="a")
+            lineage = await work.memories.lineage(tenant=TENANT, lineage_id="a")
             of_a_version = await work.memories.lineage(tenant=TENANT, lineage_id="a2")
             latest = await work.memories.latest_versions(tenant=TENANT, lineage_ids=["a", "b", "a2", "nobody"])
             assert await work.memories.latest_versions(tenant="other", lineage_ids=["a"]) == {}
             assert await work.memories.latest_versions(tenant=TENANT, lineage_ids=[]) == {}
-        assert found == [gone(a), gone(a2), after(a2, "a3", parents=("a2", "b"))]
+        assert lineage == [gone(a), gone(a2), after(a2, "a3", parents=("a2", "b"))]
         assert of_a_version == []
         assert latest == {"a": 3, "b": 1}
 
@@ -318,8 +326,8 @@ class MemoriesContract:
         for number, (scope, statement) in enumerate(
             (("user:a", "Likes Green tea"), ("user:b", "喜欢喝绿茶"), ("group:c", "100% tea")), start=1
         ):
-            one = memory(f"s{number}", scope=scope, statement=statement, updated_at=START + timedelta(days=number))
-            await apply(storage, change(1, one), scope=scope)
+            version = memory(f"s{number}", scope=scope, statement=statement, updated_at=START + timedelta(days=number))
+            await apply(storage, change(1, version), scope=scope)
         async with storage.reading() as work:
             for words, ids in (
                 (["TEA"], ["s3", "s1"]),
@@ -329,14 +337,14 @@ class MemoriesContract:
                 (["coffee"], []),
             ):
                 saying = await work.memories.saying(tenant=TENANT, words=words, limit=9)
-                assert [one.memory_id for one in saying] == ids
+                assert [memory_found.memory_id for memory_found in saying] == ids
             assert await work.memories.saying(tenant="other", words=["tea"], limit=9) == []
 
     async def test_by_id_looks_in_every_scope(self, storage: Storage) -> None:
         await remember(storage, memory("a"))
         await remember(storage, memory("b"), scope="group:g")
-        found = await versions(storage, ["a", "b", "b", "nowhere"])
-        assert found == {"a": memory("a"), "b": memory("b", scope="group:g")}
+        by_id = await versions(storage, ["a", "b", "b", "nowhere"])
+        assert by_id == {"a": memory("a"), "b": memory("b", scope="group:g")}
 
     async def test_ids_of_which_a_part_is_known(self, storage: Storage) -> None:
         names = ["0189-茶-a1b2", "0189-茶-A1B2", "0189-x-ffff", "a1b2", "%_", "\ud800e"]
@@ -353,13 +361,17 @@ class MemoriesContract:
             "茶": [],
         }.items():
             async with storage.reading() as work:
-                found = await work.memories.ids_like(tenant=TENANT, part=part, limit=9)
-                assert sorted(found) == sorted(expected), part
-                assert await work.memories.ids_like(tenant=TENANT, part=part, limit=1) == found[:1]
+                ids = await work.memories.ids_like(tenant=TENANT, part=part, limit=9)
+                assert sorted(ids) == sorted(expected), part
+                assert await work.memories.ids_like(tenant=TENANT, part=part, limit=1) == ids[:1]
 
     async def test_what_messages_support(self, storage: Storage) -> None:
-        one, both, elsewhere = (Source("room", "m1"),), (Source("room", "m1"), Source("room", "m2")), Source("b", "m1")
-        a, b, c = memory("a", sources=one * 2), memory("b", sources=both), memory("c", sources=(elsewhere,))
+        first_source, both, elsewhere = (
+            (Source("room", "m1"),),
+            (Source("room", "m1"), Source("room", "m2")),
+            Source("b", "m1"),
+        )
+        a, b, c = memory("a", sources=first_source * 2), memory("b", sources=both), memory("c", sources=(elsewhere,))
         await remember(storage, a, b, c)
         assert await citing(storage, "m1") == ["a", "b"]
         assert await citing(storage, "m1", "m2", "m9") == ["a", "b"]
@@ -397,8 +409,8 @@ class MemoriesContract:
         assert await fallbacks(storage) == everything
         assert await fallbacks(storage, limit=2) == everything[:2]
         seen: list[tuple[str, Memory]] = []
-        while found := await fallbacks(storage, after=_place(seen), limit=2):
-            seen += found
+        while batch := await fallbacks(storage, after=_place(seen), limit=2):
+            seen += batch
         assert seen == everything
         made = replace(waiting("f1"), fallback=False, made_by="a model")
         await apply(storage, change(4, made, action=Action.STRENGTH), tenant="b")
@@ -419,12 +431,12 @@ class MemoryStoryContract:
             await apply(storage, *story.go_on(rng.choice([1, 2, 9])), scope=story.scope)
         for story in stories:
             await _holds(storage, story)
-        ours = [one for story in stories for one in active(story.versions)]
+        ours = [version for story in stories for version in active(story.versions)]
         for message_id in MESSAGES:
-            cited = [one.memory_id for one in ours if Source("room", message_id) in one.sources]
+            cited = [version.memory_id for version in ours if Source("room", message_id) in version.sources]
             assert await citing(storage, message_id) == sorted(cited)
-        waiting = sorted((one for one in ours if one.fallback), key=attrgetter("memory_id"))
-        assert await fallbacks(storage) == [(TENANT, one) for one in waiting]
+        waiting = sorted((version for version in ours if version.fallback), key=attrgetter("memory_id"))
+        assert await fallbacks(storage) == [(TENANT, version) for version in waiting]
 
 
 async def _holds(storage: Storage, story: Story) -> None:
@@ -438,13 +450,13 @@ async def _holds(storage: Storage, story: Story) -> None:
     async with storage.reading() as work:
         heads = await work.memories.heads(tenant=TENANT, memory_ids=list(story.versions))
     assert heads == {memory_id: story.head(memory_id) for memory_id in story.versions}
-    assert {one.memory_id for one in heads.values() if one.status is ACTIVE} == {
-        one.memory_id for one in active(story.versions)
+    assert {version.memory_id for version in heads.values() if version.status is ACTIVE} == {
+        version.memory_id for version in active(story.versions)
     }
     latest = sorted((story.versions[head] for head in story.heads.values()), key=_latest, reverse=True)
     for status in (None, ACTIVE, DEPRECATED):
         assert await page(storage, story.scope, status=status) == [
-            one for one in latest if status in (None, one.status)
+            version for version in latest if status in (None, version.status)
         ]
 
 

@@ -35,7 +35,7 @@ async def scope_of(storage: Storage, *, tenant: str = TENANT, scope: str = SCOPE
 
 async def scopes(storage: Storage, *, tenant: str = TENANT, after: str | None = None, limit: int = 99) -> list[str]:
     async with storage.reading() as work:
-        return [one.scope for one in await work.memories.scopes(tenant=tenant, after=after, limit=limit)]
+        return [scope.scope for scope in await work.memories.scopes(tenant=tenant, after=after, limit=limit)]
 
 
 async def log(
@@ -59,24 +59,24 @@ async def of_evolution(storage: Storage, evolution_id: str, *, tenant: str = TEN
 async def versions(storage: Storage, memory_ids: Sequence[str], *, tenant: str = TENANT) -> Versions:
     """Return those of these ids that exist."""
     async with storage.reading() as work:
-        found = await work.memories.by_id(tenant=tenant, memory_ids=memory_ids)
-    return {one.memory_id: one for one in found}
+        versions_found = await work.memories.by_id(tenant=tenant, memory_ids=memory_ids)
+    return {version.memory_id: version for version in versions_found}
 
 
 async def heads(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> dict[str, str]:
     async with storage.reading() as work:
-        found = await work.memories.heads(tenant=tenant, memory_ids=memory_ids)
-    return {asked: head.memory_id for asked, head in found.items()}
+        heads_found = await work.memories.heads(tenant=tenant, memory_ids=memory_ids)
+    return {memory_id: head.memory_id for memory_id, head in heads_found.items()}
 
 
 def after(parent: Memory, memory_id: str, **fields: Any) -> Memory:
     """Return the version that follows its parent."""
-    told: dict[str, Any] = {"statement": f"statement {memory_id}", "parents": (parent.memory_id,)} | fields
-    return replace(parent, memory_id=memory_id, version=parent.version + 1, status=MemoryStatus.ACTIVE, **told)
+    told_fields: dict[str, Any] = {"statement": f"statement {memory_id}", "parents": (parent.memory_id,)} | fields
+    return replace(parent, memory_id=memory_id, version=parent.version + 1, status=MemoryStatus.ACTIVE, **told_fields)
 
 
-def gone(one: Memory) -> Memory:
-    return replace(one, status=GONE)
+def gone(version: Memory) -> Memory:
+    return replace(version, status=GONE)
 
 
 def update(number: int, parent: Memory, memory_id: str) -> Change:
@@ -85,7 +85,7 @@ def update(number: int, parent: Memory, memory_id: str) -> Change:
 
 
 def merge(number: int, memory_id: str, first: Memory, *others: Memory) -> Change:
-    parents = tuple(one.memory_id for one in (first, *others))
+    parents = tuple(parent.memory_id for parent in (first, *others))
     return change(number, after(first, memory_id, parents=parents), action=Action.MERGE, closes=parents)
 
 
@@ -195,8 +195,8 @@ class MemoryLogContract:
     async def test_several_calls_in_one_unit_of_work(self, storage: Storage) -> None:
         async with storage.writing() as work:
             await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
-            for one in MADE:
-                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[one])
+            for logged in MADE:
+                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[logged])
             await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[])
             assert await work.memories.changes(tenant=TENANT, scope=SCOPE, after=0, limit=9) == list(MADE)
         assert await log(storage) == list(MADE)
@@ -312,11 +312,15 @@ class MemoryLogContract:
                 await work.memories.apply(
                     tenant=TENANT,
                     scope=SCOPE,
-                    changes=[good, *(replace(one, number=one.number + 1) for one in changes)],
+                    changes=[good, *(replace(logged, number=logged.number + 1) for logged in changes)],
                 )
         assert await log(storage) == list(MADE)
-        named = {one.memory.memory_id for one in changes} | {"a", "b", "c", "good"}
-        kept = {name: one for name, one in (await versions(storage, sorted(named))).items() if one.scope == SCOPE}
+        named = {logged.memory.memory_id for logged in changes} | {"a", "b", "c", "good"}
+        kept = {
+            name: version
+            for name, version in (await versions(storage, sorted(named))).items()
+            if version.scope == SCOPE
+        }
         assert kept == {"a": A, "b": B, "c": gone(C)}
         assert await heads(storage, "a", "b", "c") == {"a": "a", "b": "b", "c": "c"}
         assert await scope_of(storage) == Scope(tenant=TENANT, scope=SCOPE, changes=4, active=2, created_at=START)
@@ -341,7 +345,7 @@ class MemoryLogContract:
     async def test_of_two_writers_with_one_number_one_wins(self, storage: Storage) -> None:
         tries = (apply(storage, change(1, memory(name))) for name in ("a", "b"))
         outcomes = await asyncio.gather(*tries, return_exceptions=True)
-        assert sorted(type(one).__name__ for one in outcomes) == ["Conflict", "NoneType"]
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "NoneType"]
         assert len(await log(storage)) == 1
 
     async def test_pages_of_scopes(self, storage: Storage) -> None:
@@ -363,19 +367,23 @@ class MemoryLogContract:
         assert await log(storage, after=7, limit=5) == many[7:12]
         assert await log(storage, after=40) == []
         assert await log(storage, limit=0) == []
-        late = [one for one in many if one.at >= START + 3 * MINUTE]
+        late = [logged for logged in many if logged.at >= START + 3 * MINUTE]
         assert await log(storage, since=START + 3 * MINUTE) == late
         assert await log(storage, since=START + 3 * MINUTE, after=late[2].number, limit=4) == late[3:7]
         assert await log(storage, since=START + timedelta(hours=1)) == []
 
     async def test_what_an_evolution_changed(self, storage: Storage) -> None:
-        told = [change(1, A, evolution_id="e1"), change(2, B, evolution_id="e2"), replace(MADE[2], evolution_id="e1")]
+        changes = [
+            change(1, A, evolution_id="e1"),
+            change(2, B, evolution_id="e2"),
+            replace(MADE[2], evolution_id="e1"),
+        ]
         theirs = change(1, memory("d", scope="group:茶"), evolution_id="e1")
-        await apply(storage, *told, change(4, gone(C), action=Action.DELETE))
+        await apply(storage, *changes, change(4, gone(C), action=Action.DELETE))
         await apply(storage, theirs, scope="group:茶")
         await apply(storage, change(1, replace(A, statement="theirs"), evolution_id="e3"), tenant="other")
-        assert await of_evolution(storage, "e1") == [theirs, told[0], told[2]]
-        assert await of_evolution(storage, "e2") == [told[1]]
+        assert await of_evolution(storage, "e1") == [theirs, changes[0], changes[2]]
+        assert await of_evolution(storage, "e2") == [changes[1]]
         assert await of_evolution(storage, "e3") == await of_evolution(storage, "") == []
 
     async def test_tenants_use_the_same_ids(self, storage: Storage) -> None:
@@ -419,19 +427,19 @@ async def latest(
 
 def long_log(length: int, *, tenant: str = "") -> list[Change]:
     """Return a log of three memories that are updated in turn, a minute apart."""
-    found: list[Change] = []
+    changes: list[Change] = []
     heads: list[Memory] = []
     for number in range(1, length + 1):
         at = START + number * MINUTE
         if len(heads) < 3:
             heads.append(memory(f"{tenant}{number}"))
-            found.append(change(number, heads[-1], at=at))
+            changes.append(change(number, heads[-1], at=at))
         else:
             old = heads.pop(0)
             heads.append(after(old, f"{tenant}{number}"))
             closed = {"closes": (old.memory_id,), "old_statement": old.statement}
-            found.append(change(number, heads[-1], action=Action.UPDATE, at=at, **closed))
-    return found
+            changes.append(change(number, heads[-1], action=Action.UPDATE, at=at, **closed))
+    return changes
 
 
 async def snapshot(storage: Storage, at: datetime, *, tenant: str = TENANT, scope: str = SCOPE) -> Snapshot | None:
@@ -464,14 +472,14 @@ class MemoryPastContract:
         await apply(storage, *made)
         async with storage.reading() as work:
             here = {"tenant": TENANT, "scope": SCOPE}
-            told = await work.memories.touches(**here, after=0, limit=99)
-            assert await work.memories.touches(**here, after=4, limit=2) == told[4:6]
+            touches = await work.memories.touches(**here, after=0, limit=99)
+            assert await work.memories.touches(**here, after=4, limit=2) == touches[4:6]
             assert await work.memories.touches(tenant="other", scope=SCOPE, after=0, limit=9) == []
-        expected = [Touch.of(one) for one in made]
-        assert [replace(one, active=None) for one in told] == [replace(one, active=None) for one in expected]
-        pairs = [(one.active, other.active) for one, other in zip(told, expected, strict=True)]
-        assert all(one in (None, other) for one, other in pairs)
-        assert [one for one, _ in pairs[6:8]] == [False, True]
+        expected = [Touch.of(logged) for logged in made]
+        assert [replace(touch, active=None) for touch in touches] == [replace(touch, active=None) for touch in expected]
+        pairs = [(touched.active, other.active) for touched, other in zip(touches, expected, strict=True)]
+        assert all(touched in (None, other) for touched, other in pairs)
+        assert [is_active for is_active, _ in pairs[6:8]] == [False, True]
 
     async def test_changes_by_their_numbers(self, storage: Storage) -> None:
         made = [change(number, memory(f"m{number}")) for number in range(1, 8)]
@@ -492,8 +500,8 @@ class MemoryPastContract:
         await apply(storage, *made)
         async with storage.reading() as work:
             read = partial(work.memories.changes_of_lineages, scope=SCOPE)
-            its = [one for one in made if one.memory.lineage_id == "a"]
-            assert [one.number for one in its][-2:] == [5, 6]
+            its = [logged for logged in made if logged.memory.lineage_id == "a"]
+            assert [logged.number for logged in its][-2:] == [5, 6]
             assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=9) == its
             assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=99_999) == its
             assert await read(tenant=TENANT, lineage_ids=["a"], after=its[0].number, until=5) == its[1:-1]
@@ -509,9 +517,9 @@ class MemoryPastContract:
             await apply(storage, *entries[start:end])
         await apply(storage, *long_log(STEP, tenant="other"), tenant="other")
         state, expected = LogState(), {}
-        for one in entries:
-            state.add(Touch.of(one))
-            expected[one.number] = state.snapshot()
+        for entry in entries:
+            state.add(Touch.of(entry))
+            expected[entry.number] = state.snapshot()
         for number in (1, STEP - 1, STEP, STEP + 1, 2 * STEP, 3 * STEP - 1, 3 * STEP, 4 * STEP):
             its = number // STEP * STEP
             assert await snapshot(storage, START + number * MINUTE) == expected.get(min(its, 3 * STEP))
@@ -528,7 +536,7 @@ class MemoryPastContract:
             for start, end in ((0, STEP + 1), (STEP + 1, 2 * STEP), (2 * STEP, 2 * STEP + 5)):
                 await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=entries[start:end])
             kept = await work.maintenance.read_snapshots(tenant=TENANT, scope=SCOPE, after=0, until=9999, limit=9)
-        assert [one.number for one in kept] == [STEP, 2 * STEP]
+        assert [kept_snapshot.number for kept_snapshot in kept] == [STEP, 2 * STEP]
         async with storage.reading() as work:
             read = partial(work.maintenance.read_snapshots, tenant=TENANT, scope=SCOPE)
             assert await read(after=0, until=9999, limit=9) == kept
@@ -540,8 +548,8 @@ class MemoryPastContract:
         ahead = {1: 1, 2: 9, 3: 2, 4: 5, 5: 4}
         made = [change(number, memory(f"茶{number}"), at=START + ahead[number] * MINUTE) for number in ahead]
         await apply(storage, *made)
-        assert [one.number for one in await latest(storage, since=START + 4 * MINUTE)] == [5, 4, 2]
-        assert [one.number for one in await latest(storage, since=START + 4 * MINUTE, before=5, limit=1)] == [4]
+        assert [logged.number for logged in await latest(storage, since=START + 4 * MINUTE)] == [5, 4, 2]
+        assert [logged.number for logged in await latest(storage, since=START + 4 * MINUTE, before=5, limit=1)] == [4]
         assert await latest(storage, since=START + timedelta(hours=1)) == []
 
     async def test_what_became_of_versions(self, storage: Storage) -> None:
@@ -550,8 +558,8 @@ class MemoryPastContract:
         await apply(storage, *MADE, update(5, A, "a2"), strong)
         await apply(storage, theirs, scope="user:bo")
         await apply(storage, change(1, memory("a", statement="other")), tenant="other")
-        told = [MADE[2], MADE[3], update(5, A, "a2"), strong, theirs]
-        assert await of_memories(storage, "a2", "c", "茶", "nowhere") == told
+        changes = [MADE[2], MADE[3], update(5, A, "a2"), strong, theirs]
+        assert await of_memories(storage, "a2", "c", "茶", "nowhere") == changes
         assert await of_memories(storage, "a") == [MADE[0]]
         assert await of_memories(storage) == [] == await of_memories(storage, "c", tenant="other")
 
@@ -576,4 +584,4 @@ class MemoryPastContract:
             change(10, gone(fresh), action=Action.REVERT, undoes="e1"),
         )
         assert await versions(storage, ["a", "b", "d"]) == {"a": A, "b": B, "d": gone(fresh)}
-        assert [one.undoes for one in await of_memories(storage, "a", "b", "d")].count("e1") == 3
+        assert [logged.undoes for logged in await of_memories(storage, "a", "b", "d")].count("e1") == 3

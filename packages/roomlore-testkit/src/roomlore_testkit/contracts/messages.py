@@ -97,8 +97,8 @@ class MessagesContract:
         async with storage.reading() as work:
             named = await work.messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=["m3", "m8", "none", "m5", "m3"])
             numbered = await work.messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[6, 99, 1, 4, 4, -1])
-        assert [found.message.arrival for found in named] == [1, 4, 6]
-        assert [found.message.arrival for found in numbered] == [1, 4, 6]
+        assert [row.message.arrival for row in named] == [1, 4, 6]
+        assert [row.message.arrival for row in numbered] == [1, 4, 6]
 
     async def test_the_newest_message_of_several_rooms(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2, text="茶\x00tea 👋🏽 later", sender_name="Bo"), entry(3)])
@@ -108,12 +108,12 @@ class MessagesContract:
         await erase(storage, 3)
         async with storage.reading() as work:
             every = [ROOM, "房间", "empty", "theirs", "unknown"]
-            found = await work.messages.newest_of(tenant=TENANT, room_ids=every, characters=2_000)
-            assert {room_id: (one.room_id, one.arrival) for room_id, one in found.items()} == {
+            newest = await work.messages.newest_of(tenant=TENANT, room_ids=every, characters=2_000)
+            assert {room_id: (message.room_id, message.arrival) for room_id, message in newest.items()} == {
                 ROOM: (ROOM, 2),
                 "房间": ("房间", 1),
             }
-            assert (found[ROOM].text, found[ROOM].sender_name) == ("茶\x00tea 👋🏽 later", "Bo")
+            assert (newest[ROOM].text, newest[ROOM].sender_name) == ("茶\x00tea 👋🏽 later", "Bo")
             begun = (await work.messages.newest_of(tenant=TENANT, room_ids=[ROOM], characters=1))[ROOM]
             assert begun.text == "茶"
             for size in range(1, 9):
@@ -124,8 +124,8 @@ class MessagesContract:
     async def test_how_many_messages_rooms_had_between_times(self, storage: Storage) -> None:
         times = [START + timedelta(days=day) for day in range(4)]
         days = (-1, 0, 0, 0, 1, 2.5, 3)
-        said = [entry(n, sent_at=START + timedelta(days=day)) for n, day in enumerate(days, start=1)]
-        await fill(storage, said)
+        entries = [entry(n, sent_at=START + timedelta(days=day)) for n, day in enumerate(days, start=1)]
+        await fill(storage, entries)
         await fill(storage, [entry(1, sent_at=times[2])], room_id="茶")
         await fill(storage, [entry(1)], room_id="theirs", tenant="other")
         await erase(storage, 5)
@@ -155,16 +155,16 @@ class MessagesContract:
 
     async def test_ten_thousand_ids_at_once(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
-        asked = [f"m{n}" for n in range(2, 10_002)]
+        wanted = [f"m{n}" for n in range(2, 10_002)]
         async with storage.reading() as work:
-            taken = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=asked)
+            taken = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=wanted)
         assert list(taken) == ["m2"]
 
     async def test_fingerprints_are_the_content_hash(self, storage: Storage) -> None:
         await fill(storage, [_RICH])
         async with storage.reading() as work:
-            found = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m2"])
-        assert found == {"m1": content_hash(changed(_RICH.message, tokens=0, edited_at=None))}
+            prints = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m2"])
+        assert prints == {"m1": content_hash(changed(_RICH.message, tokens=0, edited_at=None))}
 
     async def test_what_a_batch_meets(self, storage: Storage) -> None:
         room = await fill(
@@ -192,8 +192,8 @@ class MessagesContract:
             newest = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3)
             earlier = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3, before=6)
             none = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3, before=1)
-        assert [found.message.arrival for found in newest] == [8, 9, 10]
-        assert [found.message.arrival for found in earlier] == [3, 4, 5]
+        assert [row.message.arrival for row in newest] == [8, 9, 10]
+        assert [row.message.arrival for row in earlier] == [3, 4, 5]
         assert none == []
 
     async def test_the_tail_since_a_time_where_the_clock_ran_backwards(self, storage: Storage) -> None:
@@ -205,19 +205,19 @@ class MessagesContract:
             two = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=since)
             bounded = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9, before=6, since=since)
             all_new = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9, since=START)
-        assert [found.message.arrival for found in two] == [4, 6]
-        assert [found.message.arrival for found in bounded] == [2, 4]
+        assert [row.message.arrival for row in two] == [4, 6]
+        assert [row.message.arrival for row in bounded] == [2, 4]
         assert len(all_new) == 8
 
     async def test_recent_and_page_are_the_messages_alone(self, storage: Storage) -> None:
         entries = [entry(n) for n in range(1, 8)]
         await fill(storage, entries)
-        said = [found.message for found in entries]
+        messages = [row.message for row in entries]
         async with storage.reading() as work:
-            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3) == said[4:]
-            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3, before=3) == said[:2]
-            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=4) == said[:4]
-            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=4, limit=4) == said[4:]
+            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3) == messages[4:]
+            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3, before=3) == messages[:2]
+            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=4) == messages[:4]
+            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=4, limit=4) == messages[4:]
 
     async def test_recent_and_page_with_the_hashes_that_fingerprints_tell(self, storage: Storage) -> None:
         texts = ["部署完成", "rolled back", "再试一次", "it works", "好"]
@@ -239,16 +239,16 @@ class MessagesContract:
                 await messages.recent(**here, limit=2, before=4),
             ]
             prints = await messages.fingerprints(**here, message_ids=["m1", "m3", "m4", "m5"])
-        assert [[said.arrival for said, _ in found] for found in pairs] == [[1, 3, 4], [3, 5], [4, 5], [1, 3]]
-        assert [[said for said, _ in found] for found in pairs] == plain
-        assert all(prints[said.id] == known for found in pairs for said, known in found)
+        assert [[message.arrival for message, _ in pair] for pair in pairs] == [[1, 3, 4], [3, 5], [4, 5], [1, 3]]
+        assert [[message for message, _ in pair] for pair in pairs] == plain
+        assert all(prints[message.id] == known for pair in pairs for message, known in pair)
         assert len(set(prints.values())) == 4
 
     async def test_the_same_id_lives_in_two_rooms(self, storage: Storage) -> None:
         await fill(storage, [entry(1, text="here")])
         await fill(storage, [entry(1, room_id="other", text="there")], room_id="other")
-        assert [found.message.text for found in await everything(storage)] == ["here"]
-        assert [found.message.text for found in await everything(storage, room_id="other")] == ["there"]
+        assert [row.message.text for row in await everything(storage)] == ["here"]
+        assert [row.message.text for row in await everything(storage, room_id="other")] == ["there"]
 
     async def test_the_deleted_are_in_no_answer(self, storage: Storage) -> None:
         await fill(storage, [entry(n) for n in range(1, 5)])
@@ -257,15 +257,15 @@ class MessagesContract:
         async with storage.reading() as work:
             messages = work.messages
             lists = [
-                [found.message for found in await messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=ids)],
-                [found.message for found in await messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=range(9))],
-                [found.message for found in await messages.tail(tenant=TENANT, room_id=ROOM, limit=9)],
-                [found.message for found in await messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=START)],
+                [row.message for row in await messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=ids)],
+                [row.message for row in await messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=range(9))],
+                [row.message for row in await messages.tail(tenant=TENANT, room_id=ROOM, limit=9)],
+                [row.message for row in await messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=START)],
                 await messages.recent(tenant=TENANT, room_id=ROOM, limit=9),
                 await messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=9),
             ]
             taken = await messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=ids)
-        assert [[said.id for said in found] for found in lists] == [["m1", "m3"]] * 6
+        assert [[message.id for message in answer] for answer in lists] == [["m1", "m3"]] * 6
         assert (taken["m2"], taken["m4"]) == ("", "")
         assert len(taken["m1"]) == len(taken["m3"]) == 64
 
@@ -277,8 +277,8 @@ class MessagesContract:
         await relink(storage, {5: link(1, 1)})
         await fill(storage, [entry(7), entry(8)])
         there = [entry(2, text="edited", edited_at=START), entry(5), entry(7), entry(8)]
-        assert await became(storage, before.revision) == ([one.message for one in there], [3, 4])
-        assert await became(storage, before.revision, after=3) == ([one.message for one in there[1:]], [4])
+        assert await became(storage, before.revision) == ([row.message for row in there], [3, 4])
+        assert await became(storage, before.revision, after=3) == ([row.message for row in there[1:]], [4])
         assert await became(storage, before.revision, after=8) == ([], [])
 
     async def test_only_later_revisions_count_as_changes(self, storage: Storage) -> None:
@@ -334,22 +334,22 @@ class MessagesContract:
         assert await became(storage, 0, room_id="no such room") == ([], [])
 
     async def test_what_one_sender_said(self, storage: Storage) -> None:
-        said = [entry(n, sender_id="小明" if n % 3 == 0 else "ann") for n in range(1, 11)]
-        await fill(storage, said)
+        entries = [entry(n, sender_id="小明" if n % 3 == 0 else "ann") for n in range(1, 11)]
+        await fill(storage, entries)
         await fill(storage, [entry(1, sender_id="小明")], room_id="other")
         await erase(storage, 6)
         here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "sender_id": "小明"}
         async with storage.reading() as work:
-            found = await work.messages.page(**here, after=0, limit=9)
-            assert found == [said[2].message, said[8].message]
-            assert await work.messages.page(**here, after=0, limit=1) == found[:1]
-            assert await work.messages.page(**here, after=3, limit=9) == found[1:]
+            page = await work.messages.page(**here, after=0, limit=9)
+            assert page == [entries[2].message, entries[8].message]
+            assert await work.messages.page(**here, after=0, limit=1) == page[:1]
+            assert await work.messages.page(**here, after=3, limit=9) == page[1:]
             assert await work.messages.page(**{**here, "sender_id": "nobody"}, after=0, limit=9) == []
 
     async def test_when_messages_were_said_that_were_edited_or_have_no_certain_time(self, storage: Storage) -> None:
         at, late, early = START, START + timedelta(days=1), START - timedelta(days=1)
         flagged: dict[str, Any] = {"sent_at": at, "sent_at_estimated": True}
-        said = [
+        entries = [
             entry(1, sent_at=at),
             entry(2, sent_at=at, edited_at=late),
             entry(3, sent_at=at, edited_at=early),
@@ -359,16 +359,16 @@ class MessagesContract:
             entry(7, **flagged, heard_from=early, heard_until=early),
             entry(8, sent_at=at, edited_at=late),
         ]
-        await fill(storage, said)
+        await fill(storage, entries)
         await fill(storage, [entry(1, edited_at=START)], room_id="other")
         await erase(storage, 8)
         times = {2: (at, late), 3: (early, at), 4: (early, late), 6: (at, END), 7: (early, early)}
         async with storage.reading() as work:
-            found = await work.messages.said(tenant=TENANT, room_id=ROOM)
-            assert found == {arrival: Window(*its) for arrival, its in times.items()}
+            windows = await work.messages.said(tenant=TENANT, room_id=ROOM)
+            assert windows == {arrival: Window(*its) for arrival, its in times.items()}
             assert await work.messages.said(tenant=TENANT, room_id="unknown") == {}
             origins = await work.messages.origins(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m4", "m6"])
-        assert {name: (one.first, one.last) for name, one in origins.items()} == {
+        assert {name: (window.first, window.last) for name, window in origins.items()} == {
             "m1": (at, at),
             "m4": (early, late),
             "m6": (at, END),
@@ -376,8 +376,8 @@ class MessagesContract:
 
     async def test_a_time_ahead_dates_neither_the_room_nor_what_was_said_since(self, storage: Storage) -> None:
         ahead: dict[str, Any] = {"sent_at": START + timedelta(days=9999), "sent_at_estimated": True}
-        said = entry(1, **ahead, heard_from=START, heard_until=START, sender_id="ann")
-        await fill(storage, [said, entry(2, sent_at=START)])
+        entry_ahead = entry(1, **ahead, heard_from=START, heard_until=START, sender_id="ann")
+        await fill(storage, [entry_ahead, entry(2, sent_at=START)])
         async with storage.reading() as work:
             room = await work.rooms.find(tenant=TENANT, room_id=ROOM)
             since: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "since": START + timedelta(minutes=1)}
@@ -392,7 +392,7 @@ class MessagesContract:
         assert people["ann"].spoke == Window(START, START)
         assert target is not None
         assert target.previous_at == START
-        assert {(one.first_sent_at, one.last_sent_at) for _, one in threads} == {(START, START)}
+        assert {(thread.first_sent_at, thread.last_sent_at) for _, thread in threads} == {(START, START)}
         assert facts is not None
         assert len(set(facts.sent_at.tolist())) == 1
 
@@ -406,8 +406,8 @@ class MessagesContract:
             "heard_from": hour(2),
             "heard_until": hour(4),
         }
-        said = [entry(1, sent_at=hour(1), sender_id="ann"), entry(2, **unsure, sender_id="ann")]
-        await fill(storage, [*said, entry(3, **unsure, sender_id="bo"), entry(4, sent_at=hour(4), sender_id="ann")])
+        entries = [entry(1, sent_at=hour(1), sender_id="ann"), entry(2, **unsure, sender_id="ann")]
+        await fill(storage, [*entries, entry(3, **unsure, sender_id="bo"), entry(4, sent_at=hour(4), sender_id="ann")])
         async with storage.reading() as work:
             people = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
         assert people.people["ann"].spoke == Window(hour(1), hour(4))
@@ -428,8 +428,8 @@ class MessagesContract:
 
     async def test_the_first_since_a_time_where_the_clock_ran_backwards(self, storage: Storage) -> None:
         minutes = [5, 1, 70, 3, 60, 2]
-        said = [entry(n, sent_at=START + timedelta(minutes=minute)) for n, minute in enumerate(minutes, start=1)]
-        await fill(storage, said)
+        entries = [entry(n, sent_at=START + timedelta(minutes=minute)) for n, minute in enumerate(minutes, start=1)]
+        await fill(storage, entries)
         await erase(storage, 1)
         expected = {0: 2, 1: 2, 2: 3, 60: 3, 70: 3, 71: None}
         async with storage.reading() as work:

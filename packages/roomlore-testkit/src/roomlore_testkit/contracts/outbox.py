@@ -266,7 +266,7 @@ async def keep_vectors(storage: Storage, name: str = MEMORY_VECTORS) -> None:
 
 
 async def create(storage: Storage, *memory_ids: str, scope: str = SCOPE, tenant: str = TENANT, first: int = 1) -> None:
-    made = [change(n, memory(one, scope=scope)) for n, one in enumerate(memory_ids, first)]
+    made = [change(n, memory(memory_id, scope=scope)) for n, memory_id in enumerate(memory_ids, first)]
     await apply(storage, *made, scope=scope, tenant=tenant)
 
 
@@ -279,22 +279,24 @@ async def active(
 
 async def by_number(storage: Storage, numbers: Sequence[int], scope: str = SCOPE, tenant: str = TENANT) -> list[str]:
     async with storage.reading() as work:
-        found = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
-    return [one.memory.memory_id for one in found]
+        changes = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
+    return [logged.memory.memory_id for logged in changes]
 
 
 async def walk(storage: Storage, *, page: int) -> list[NumberedMemory]:
-    found: list[NumberedMemory] = []
+    numbered_memories: list[NumberedMemory] = []
     async with storage.reading() as work:
-        while part := await work.memories.active_after(number=found[-1].number if found else 0, limit=page):
+        while part := await work.memories.active_after(
+            number=numbered_memories[-1].number if numbered_memories else 0, limit=page
+        ):
             assert len(part) <= page
-            found += part
-        assert await work.memories.count_active() == len(found)
-    return found
+            numbered_memories += part
+        assert await work.memories.count_active() == len(numbered_memories)
+    return numbered_memories
 
 
 async def numbers(storage: Storage, scope: str = SCOPE, *, tenant: str = TENANT) -> dict[str, int]:
-    return {one.memory.memory_id: one.number for one in await active(storage, scope, tenant=tenant)}
+    return {numbered.memory.memory_id: numbered.number for numbered in await active(storage, scope, tenant=tenant)}
 
 
 async def claim_memories(storage: Storage, *, limit: int = 99) -> list[IndexTask]:
@@ -410,13 +412,13 @@ class IndexedMemoriesContract:
 
     async def test_active_memories_the_latest_first(self, storage: Storage) -> None:
         made = [memory(f"f{n}", scope=SCOPE, updated_at=START + n % 3 * timedelta(hours=1)) for n in range(6)]
-        await apply(storage, *(change(n, one) for n, one in enumerate(made, 1)))
+        await apply(storage, *(change(n, version) for n, version in enumerate(made, 1)))
         await apply(storage, change(7, replace(made[5], status=MemoryStatus.DEPRECATED), action=Action.DELETE))
-        found = await active(storage)
-        assert [one.memory.memory_id for one in found] == ["f2", "f4", "f1", "f3", "f0"]
-        assert [one.memory for one in found[:1]] == [made[2]]
-        assert await active(storage, limit=2) == found[:2]
-        assert len({one.number for one in found}) == 5
+        memories_found = await active(storage)
+        assert [numbered.memory.memory_id for numbered in memories_found] == ["f2", "f4", "f1", "f3", "f0"]
+        assert [numbered.memory for numbered in memories_found[:1]] == [made[2]]
+        assert await active(storage, limit=2) == memories_found[:2]
+        assert len({numbered.number for numbered in memories_found}) == 5
 
     async def test_tenants_and_scopes_are_apart(self, storage: Storage) -> None:
         await create(storage, "f1")
@@ -436,14 +438,18 @@ class IndexedMemoriesContract:
             await create(storage, f"a{n}", f"b{n}", scope=f"group:{n % 3}", tenant=f"t{n}")
         gone = replace(memory("a1", scope="group:1"), status=MemoryStatus.DEPRECATED)
         await apply(storage, change(3, gone, action=Action.DELETE), tenant="t1", scope="group:1")
-        found = await walk(storage, page=page)
-        assert [one.number for one in found] == sorted(one.number for one in found)
-        met = sorted((one.tenant, one.memory.scope, one.memory.memory_id) for one in found)
+        numbered_memories = await walk(storage, page=page)
+        assert [numbered.number for numbered in numbered_memories] == sorted(
+            numbered.number for numbered in numbered_memories
+        )
+        met = sorted(
+            (numbered.tenant, numbered.memory.scope, numbered.memory.memory_id) for numbered in numbered_memories
+        )
         assert met == sorted(
             (f"t{n}", f"group:{n % 3}", f"{x}{n}") for n in range(4) for x in "ab" if (x, n) != ("a", 1)
         )
 
     async def test_texts_come_back_as_they_were(self, storage: Storage) -> None:
         made = [memory(f"f{n}", scope=ODD, statement=text) for n, text in enumerate(HARD_TEXTS)]
-        await apply(storage, *(change(n, one) for n, one in enumerate(made, 1)), scope=ODD)
-        assert {one.memory.statement for one in await active(storage, ODD)} == set(HARD_TEXTS)
+        await apply(storage, *(change(n, version) for n, version in enumerate(made, 1)), scope=ODD)
+        assert {numbered.memory.statement for numbered in await active(storage, ODD)} == set(HARD_TEXTS)

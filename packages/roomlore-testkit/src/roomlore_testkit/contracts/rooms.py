@@ -105,12 +105,12 @@ class RoomsContract:
         await fill(storage, [entry(1), entry(2, sender_id="zoe"), entry(3), entry(4, sender_id="zoe")])
         await fill(storage, [entry(1, sender_id="zoe")], room_id="other")
         async with storage.reading() as work:
-            found = [
+            arrivals = [
                 await work.rooms.last_spoken(tenant=TENANT, room_id=ROOM, sender_id=who) for who in ("ann", "zoe", "x")
             ]
             nowhere = await work.rooms.last_spoken(tenant=TENANT, room_id="nowhere", sender_id="ann")
             elsewhere = await work.rooms.last_spoken(tenant="else", room_id=ROOM, sender_id="ann")
-        assert (found, nowhere, elsewhere) == ([3, 4, 0], 0, 0)
+        assert (arrivals, nowhere, elsewhere) == ([3, 4, 0], 0, 0)
 
     async def test_the_last_name_given_counts(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_name="Old"), entry(2, sender_name="New"), entry(3)])
@@ -118,7 +118,7 @@ class RoomsContract:
             assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"ann": "New"}
 
     async def test_people_as_they_were_before_a_message(self, storage: Storage) -> None:
-        said = [
+        entries = [
             entry(1, sender_id="小李", sender_name="李\x00"),
             entry(2, sender_id="bo", sender_name="Bo"),
             entry(3, sender_id="ann"),
@@ -126,7 +126,7 @@ class RoomsContract:
             entry(5, sender_id="小李"),
             entry(6, sender_id="ann", sender_name="Ann"),
         ]
-        await fill(storage, said)
+        await fill(storage, entries)
         await fill(storage, [entry(1)], tenant="other")
 
         async def before(arrival: int) -> list[tuple[str, str]]:
@@ -223,8 +223,8 @@ class RoomsContract:
                 stays = {name: [Stay(START, START)] for name in names}
                 await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays=stays, complete=False)
         async with storage.reading() as work:
-            found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
-        assert (list(found.people), found.complete) == (["eve"], False)
+            membership = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
+        assert (list(membership.people), membership.complete) == (["eve"], False)
 
     async def test_rooms_by_use_and_by_person(self, storage: Storage) -> None:
         for place, room_id in enumerate(["b", "房间", "a"]):
@@ -244,7 +244,9 @@ class RoomsContract:
             assert [room.room_id for room in await of(limit=9, public=True)] == ["b", "empty"]
             assert [room.room_id for room in await of(limit=2, offset=1)] == ["房间", "b"]
             for part, names in (("", ["a", "房间", "b", "empty"]), ("EMP", ["empty"]), ("间", ["房间"]), ("%", [])):
-                assert [one.room_id for one in await work.rooms.named_like(tenant=TENANT, part=part, limit=9)] == names
+                assert [
+                    room_row.room_id for room_row in await work.rooms.named_like(tenant=TENANT, part=part, limit=9)
+                ] == names
             for part, names in (
                 ("EMPTY", ["empty"]),
                 ("empt", []),
@@ -253,12 +255,12 @@ class RoomsContract:
                 ("%", []),
                 ("_", []),
             ):
-                found = await work.rooms.named_like(tenant=TENANT, part=part, limit=9, whole=True)
-                assert [one.room_id for one in found] == names
+                rooms_found = await work.rooms.named_like(tenant=TENANT, part=part, limit=9, whole=True)
+                assert [room_row.room_id for room_row in rooms_found] == names
             assert await of(limit=1) == [await work.rooms.find(tenant=TENANT, room_id="a")]
             for person, rooms in (("bo", ["b", "empty"]), ("ann", ["a", "b", "房间"]), ("eve", [])):
-                found = await work.rooms.of_person(tenant=TENANT, person_id=person)
-                assert [room.room_id for room in found] == rooms
+                rooms_found = await work.rooms.of_person(tenant=TENANT, person_id=person)
+                assert [room.room_id for room in rooms_found] == rooms
 
     async def test_who_spoke_and_where(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_id="u_1", sender_name="Anna", sent_at=START)], room_id="a")
@@ -271,31 +273,34 @@ class RoomsContract:
             of = partial(work.rooms.speakers, tenant=TENANT, room_ids=None, limit=9)
             first, *rest = await of(part="")
             assert (first.sender_id, first.rooms, first.messages, first.last_spoke_at) == ("u_1", 2, 3, later)
-            assert [(one.sender_id, one.is_agent) for one in rest] == [("ux1", False), ("bot", True)]
+            assert [(voice.sender_id, voice.is_agent) for voice in rest] == [("ux1", False), ("bot", True)]
             for part, ids in (("U_", ["u_1"]), ("anna", ["u_1"]), ("娜", ["u_1"]), ("bo", ["bot"]), ("nobody", [])):
-                assert [one.sender_id for one in await of(part=part)] == ids
-            assert [one.sender_id for one in await of(part="", offset=1)] == ["ux1", "bot"]
+                assert [voice.sender_id for voice in await of(part=part)] == ids
+            assert [voice.sender_id for voice in await of(part="", offset=1)] == ["ux1", "bot"]
             among = partial(work.rooms.speakers, tenant=TENANT, part="", limit=9)
-            assert [(one.sender_id, one.messages) for one in await among(room_ids=["a"])] == [("u_1", 1)]
+            assert [(voice.sender_id, voice.messages) for voice in await among(room_ids=["a"])] == [("u_1", 1)]
             assert await among(room_ids=[]) == []
             assert await of(part="", offset=3) == []
             named = partial(work.rooms.names_of, tenant=TENANT)
             assert await named(room_ids=["a", ROOM], sender_ids=["u_1", "bot", "nobody"]) == {
-                one.room_id: {"u_1": one.name} for one in await work.rooms.voices(tenant=TENANT, sender_id="u_1")
+                voice.room_id: {"u_1": voice.name} for voice in await work.rooms.voices(tenant=TENANT, sender_id="u_1")
             }
             assert await named(room_ids=["a"], sender_ids=["bot"]) == {}
             assert await named(room_ids=[], sender_ids=["u_1"]) == await named(room_ids=["a"], sender_ids=[]) == {}
-            found = await work.rooms.voices(tenant=TENANT, sender_id="u_1")
-            assert [(one.room_id, one.messages, one.last_arrival) for one in found] == [(ROOM, 2, 2), ("a", 1, 1)]
-            assert found[1].name == "Anna"
+            voices = await work.rooms.voices(tenant=TENANT, sender_id="u_1")
+            assert [(voice.room_id, voice.messages, voice.last_arrival) for voice in voices] == [
+                (ROOM, 2, 2),
+                ("a", 1, 1),
+            ]
+            assert voices[1].name == "Anna"
             assert await work.rooms.voices(tenant=TENANT, sender_id="nobody") == []
 
     async def test_a_stamp_changes_with_the_room_and_its_people(self, storage: Storage) -> None:
         async def stamp() -> object:
             async with storage.reading() as work:
-                found = await work.rooms.stamps(tenant=TENANT, room_ids=[ROOM, "unknown"])
-            assert found.keys() <= {ROOM}
-            return found.get(ROOM)
+                stamps = await work.rooms.stamps(tenant=TENANT, room_ids=[ROOM, "unknown"])
+            assert stamps.keys() <= {ROOM}
+            return stamps.get(ROOM)
 
         assert await stamp() is None
         seen = [await stamp()]
@@ -332,8 +337,8 @@ class UsageContract:
             await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=2), usage_record("c2")])
             await work.usage.record(tenant=TENANT, records=[])
         async with storage.reading() as work:
-            found = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
-        assert found == [usage_record("c1", tokens=1), usage_record("c2")]
+            records = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
+        assert records == [usage_record("c1", tokens=1), usage_record("c2")]
 
     async def test_answers_and_feedback_are_noted(self, storage: Storage) -> None:
         async with storage.writing() as work:
@@ -343,9 +348,9 @@ class UsageContract:
             assert await work.usage.judge(tenant=TENANT, context_id="c1", feedback="good", score=None)
             assert await work.usage.judge(tenant=TENANT, context_id="c1", feedback=None, score=0.0)
         async with storage.reading() as work:
-            found = await work.usage.find(tenant=TENANT, context_id="c1")
+            record = await work.usage.find(tenant=TENANT, context_id="c1")
         noted = replace(usage_record("c1"), llm_response="an answer", user_feedback="good", success_indicator=0.0)
-        assert found == noted
+        assert record == noted
 
     async def test_an_unknown_record_takes_no_notes(self, storage: Storage) -> None:
         async with storage.writing() as work:
@@ -368,10 +373,10 @@ class UsageContract:
 
         async def ids(after: str | None, limit: int, **selected: Any) -> list[str]:
             async with storage.reading() as work:
-                found = await work.usage.page(
+                usage_records = await work.usage.page(
                     tenant=TENANT, selection=UsageSelection(**selected), after=after, limit=limit
                 )
-            return [record.context_id for record in found]
+            return [record.context_id for record in usage_records]
 
         assert await ids(None, 4) == ["c0", "c1", "c2", "c3"]
         assert await ids("c3", 4) == ["c4", "c5"]

@@ -25,8 +25,8 @@ async def save(storage: Storage, given: Session, *marks: Checkpoint) -> None:
     """Store these checkpoints and the session, in a unit of work that has locked the room."""
     async with storage.writing() as work:
         await work.rooms.lock(tenant=given.tenant, room_id=given.conversation_id, now=START)
-        for one in marks:
-            await work.sessions.mark(tenant=given.tenant, checkpoint=one)
+        for mark in marks:
+            await work.sessions.mark(tenant=given.tenant, checkpoint=mark)
         await work.sessions.save(session=given)
 
 
@@ -43,8 +43,8 @@ async def page(storage: Storage, *, tenant: str = TENANT, after: str | None = No
 async def numbers(storage: Storage, *, before: int | None = None, limit: int = 99) -> list[int]:
     """Return the numbers of the room's checkpoints, in the order of `history`."""
     async with storage.reading() as work:
-        found = await work.sessions.history(tenant=TENANT, conversation_id=ROOM, before=before, limit=limit)
-    return [one.number for one in found]
+        checkpoints = await work.sessions.history(tenant=TENANT, conversation_id=ROOM, before=before, limit=limit)
+    return [checkpoint_row.number for checkpoint_row in checkpoints]
 
 
 async def take(
@@ -215,9 +215,9 @@ class SessionsContract:
             await save(storage, session(conversation_id=conversation_id))
         await fill(storage, [], room_id="aa")
         await save(storage, session(tenant="other", conversation_id="ab"))
-        assert [one.conversation_id for one in await page(storage)] == sorted(ids)
-        assert [one.conversation_id for one in await page(storage, limit=2)] == ["B", "a"]
-        assert [one.conversation_id for one in await page(storage, after="a", limit=2)] == ["b", "é"]
+        assert [session_row.conversation_id for session_row in await page(storage)] == sorted(ids)
+        assert [session_row.conversation_id for session_row in await page(storage, limit=2)] == ["B", "a"]
+        assert [session_row.conversation_id for session_row in await page(storage, after="a", limit=2)] == ["b", "é"]
         assert await page(storage, after="\U0001f44b") == []
         assert await page(storage, limit=0) == []
 
@@ -228,8 +228,8 @@ class SessionsContract:
         ours = await find(storage)
         assert ours is not None
         assert (ours.user_id, ours.checkpoint) == ("ann", checkpoint(1))
-        assert [one.user_id for one in await page(storage, tenant="other")] == ["bo"]
-        assert [one.checkpoint for one in await page(storage, tenant="other")] == [theirs]
+        assert [session_row.user_id for session_row in await page(storage, tenant="other")] == ["bo"]
+        assert [session_row.checkpoint for session_row in await page(storage, tenant="other")] == [theirs]
 
 
 class SessionHistoryContract:
@@ -300,7 +300,7 @@ class SessionTextsContract:
                     async with storage.reading() as work:
                         history = await work.sessions.history(tenant=text, conversation_id=text, before=None, limit=9)
                     assert history == [summary]
-                    taken = [one for one in await take(storage, START) if one[0] == text]
+                    taken = [taken_room for taken_room in await take(storage, START) if taken_room[0] == text]
                     assert taken == [(text, text, Due(at=START))]
 
 

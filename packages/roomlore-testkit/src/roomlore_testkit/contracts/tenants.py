@@ -171,10 +171,10 @@ class ArchivesContract:
         await fill(storage, [entry(1, sent_at=START - _DAY)])
         await fill(storage, [entry(1, sent_at=START - _DAY)], tenant="other", room_id="e")
         await erase(storage, 1)
-        asked: dict[str, Any] = {"tenant": TENANT, "before": START}
+        where: dict[str, Any] = {"tenant": TENANT, "before": START}
         async with storage.reading() as work:
-            assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "c", "d"]
-            assert await work.archives.rooms_due(**asked, after="a", limit=1) == ["c"]
+            assert await work.archives.rooms_due(**where, after="", limit=9) == ["a", "c", "d"]
+            assert await work.archives.rooms_due(**where, after="a", limit=1) == ["c"]
 
     async def test_what_was_heard_decides_if_a_message_is_old(self, storage: Storage) -> None:
         """One of the future is as old as its arrival; an estimated one may be as young as its latest time."""
@@ -182,11 +182,11 @@ class ArchivesContract:
         for room_id, at, until in (("a", far, old), ("b", far, new), ("c", old, new), ("d", old, old)):
             heard: dict[str, Any] = {"sent_at_estimated": True, "heard_from": old, "heard_until": until}
             await fill(storage, [entry(1, sent_at=at, **heard), entry(2, sent_at=new)], room_id=room_id)
-        asked: dict[str, Any] = {"tenant": TENANT, "before": START}
+        where: dict[str, Any] = {"tenant": TENANT, "before": START}
         async with storage.reading() as work:
-            assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "d"]
-            due = {name: await work.archives.due(**asked, room_id=name, limit=9) for name in "abcd"}
-        assert {name: [one.arrival for one in its] for name, its in due.items()} == {
+            assert await work.archives.rooms_due(**where, after="", limit=9) == ["a", "d"]
+            due = {name: await work.archives.due(**where, room_id=name, limit=9) for name in "abcd"}
+        assert {name: [row.arrival for row in its] for name, its in due.items()} == {
             "a": [1],
             "b": [],
             "c": [],
@@ -198,14 +198,14 @@ class ArchivesContract:
         entries = [entry(number, sent_at=START - age * _DAY) for number, age in enumerate(ages, start=1)]
         await fill(storage, entries)
         await fill(storage, [entry(1, sent_at=START - 9 * _DAY)], tenant="other")
-        asked: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "before": START}
+        where: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "before": START}
         async with storage.reading() as work:
-            due = await work.archives.due(**asked, limit=3)
+            due = await work.archives.due(**where, limit=3)
             assert due == [entries[1].message, entries[3].message, entries[4].message]
-            assert [one.arrival for one in await work.archives.due(**asked, limit=9)] == [1, 2, 4, 5]
+            assert [row.arrival for row in await work.archives.due(**where, limit=9)] == [1, 2, 4, 5]
         await erase(storage, 2)
         async with storage.reading() as work:
-            assert [one.arrival for one in await work.archives.due(**asked, limit=9)] == [1, 4, 5]
+            assert [row.arrival for row in await work.archives.due(**where, limit=9)] == [1, 4, 5]
 
     async def test_an_archive_has_the_messages_that_it_took_over(self, storage: Storage) -> None:
         """A message that was erased at another time, or lies outside, is in no archive."""
@@ -215,14 +215,14 @@ class ArchivesContract:
         archive = replace(_ARCHIVE, last_arrival=4)
         await _add(storage, archive)
         names = [f"m{number}" for number in range(1, 6)]
-        asked = {"tenant": TENANT, "room_id": ROOM}
+        where = {"tenant": TENANT, "room_id": ROOM}
         async with storage.reading() as work:
-            assert await work.archives.erased(**asked, archive=archive) == {"m1": 1, "m3": 3}
-            assert await work.archives.of_messages(**asked, message_ids=names) == {"m1": "a1", "m3": "a1"}
-            assert await work.archives.of_messages(**asked, message_ids=["m1"]) == {"m1": "a1"}
-            assert await work.archives.of_messages(**asked, message_ids=[]) == {}
+            assert await work.archives.erased(**where, archive=archive) == {"m1": 1, "m3": 3}
+            assert await work.archives.of_messages(**where, message_ids=names) == {"m1": "a1", "m3": "a1"}
+            assert await work.archives.of_messages(**where, message_ids=["m1"]) == {"m1": "a1"}
+            assert await work.archives.of_messages(**where, message_ids=[]) == {}
             assert await work.archives.of_messages(tenant="other", room_id=ROOM, message_ids=names) == {}
-            held = [await work.archives.holds(**asked, after=arrival) for arrival in (0, 2, 3)]
+            held = [await work.archives.holds(**where, after=arrival) for arrival in (0, 2, 3)]
             assert held == [True, True, False]
             assert not await work.archives.holds(tenant="other", room_id=ROOM, after=0)
 

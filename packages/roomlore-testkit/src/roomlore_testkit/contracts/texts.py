@@ -49,7 +49,7 @@ async def everything(storage: Storage, *, tenant: str = TENANT, room_id: str = R
 
 async def threads_of(storage: Storage) -> dict[int, int]:
     """Return arrivals and their threads."""
-    return {found.message.arrival: found.link.thread for found in await everything(storage)}
+    return {row.message.arrival: row.link.thread for row in await everything(storage)}
 
 
 def conversation() -> list[Entry]:

@@ -28,10 +28,10 @@ async def _related(
     storage: Storage, of: Entry, *, hops: int = 5, limit: int = 50, before: int | None = None
 ) -> list[str]:
     async with storage.reading() as work:
-        found = await work.messages.related(
+        related = await work.messages.related(
             tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit, before=before
         )
-    return [near.message.id for near in found]
+    return [near.message.id for near in related]
 
 
 async def _exchanges(
@@ -45,46 +45,46 @@ def _chain(length: int) -> list[Entry]:
     return [entry(n, reply_to=f"m{n - 1}" if n > 1 else None) for n in range(1, length + 1)]
 
 
-def _arrivals(found: Sequence[Entry]) -> list[int]:
-    return [near.message.arrival for near in found]
+def _arrivals(entries: Sequence[Entry]) -> list[int]:
+    return [near.message.arrival for near in entries]
 
 
 class ThreadsContract:
     async def test_a_target_is_all_a_context_begins_with(self, storage: Storage) -> None:
         room = await fill(storage, [entry(n, tokens=n) for n in range(1, 7)])
         async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m5", window=3)
-        assert found is not None
-        assert (found.room, found.entry) == (room, entry(5, tokens=5))
-        assert (found.window_messages, found.window_tokens) == (3, 2 + 3 + 4)
-        assert found.previous_at == entry(4).message.sent_at
+            target = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m5", window=3)
+        assert target is not None
+        assert (target.room, target.entry) == (room, entry(5, tokens=5))
+        assert (target.window_messages, target.window_tokens) == (3, 2 + 3 + 4)
+        assert target.previous_at == entry(4).message.sent_at
 
     async def test_the_first_message_is_a_target_with_an_empty_window(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
         async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
-        assert found is not None
-        assert (found.window_messages, found.window_tokens, found.previous_at) == (0, 0, None)
+            target = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
+        assert target is not None
+        assert (target.window_messages, target.window_tokens, target.previous_at) == (0, 0, None)
 
     async def test_the_newest_target_is_the_last_said_by_a_user(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2), entry(3, role=Role.ASSISTANT), entry(4)])
         await erase(storage, 4)
         async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id=None, window=9)
+            target = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id=None, window=9)
             gone = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=9)
             unknown = await work.messages.target(tenant=TENANT, room_id="nowhere", message_id=None, window=9)
-        assert found is not None
-        assert found.entry.message.id == "m2"
+        assert target is not None
+        assert target.entry.message.id == "m2"
         assert gone is unknown is None
 
     async def test_the_window_of_a_target_leaves_out_the_deleted(self, storage: Storage) -> None:
         await fill(storage, [entry(n, tokens=10**n) for n in range(1, 5)])
         await erase(storage, 3)
         async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
-        assert found is not None
-        assert (found.window_messages, found.window_tokens) == (2, 110)
-        assert found.previous_at == entry(2).message.sent_at
+            target = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
+        assert target is not None
+        assert (target.window_messages, target.window_tokens) == (2, 110)
+        assert target.previous_at == entry(2).message.sent_at
 
     async def test_related_goes_up_and_down_by_hops(self, storage: Storage) -> None:
         chain = _chain(12)
@@ -131,11 +131,11 @@ class ThreadsContract:
 
         async def of_topic(topic_id: str | None, limit: int, before: int) -> list[int]:
             async with storage.reading() as work:
-                found = await work.messages.of_topic(
+                topic = await work.messages.of_topic(
                     tenant=TENANT, room_id=ROOM, topic_id=topic_id, limit=limit, before=before
                 )
-            assert {one.message.topic_id for one in found} <= {topic_id}
-            return [one.message.arrival for one in found]
+            assert {row.message.topic_id for row in topic} <= {topic_id}
+            return [row.message.arrival for row in topic]
 
         assert await of_topic("a", 9, 99) == [1, 4, 10]
         assert await of_topic(None, 9, 99) == [3, 6, 9, 12]
@@ -191,8 +191,8 @@ class ThreadsContract:
             ],
         )
         async with storage.reading() as work:
-            found = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later", "never"])
-        assert _arrivals(found) == [1, 4]
+            waiting = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later", "never"])
+        assert _arrivals(waiting) == [1, 4]
 
     async def test_threads_are_paged_by_their_first_arrival(self, storage: Storage) -> None:
         await fill(
@@ -218,17 +218,17 @@ class ThreadsContract:
         await fill(storage, [entry(1, text="gone"), entry(2, sender_id="bo", link=link(1, 1)), entry(3)])
         await erase(storage, 1, 3)
         async with storage.reading() as work:
-            found = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)
-        assert [(arrival, thread.thread_id, thread.first_text) for arrival, thread in found] == [(1, "m1", "text 2")]
-        assert found[0][1].senders == ("bo",)
+            threads = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)
+        assert [(arrival, thread.thread_id, thread.first_text) for arrival, thread in threads] == [(1, "m1", "text 2")]
+        assert threads[0][1].senders == ("bo",)
 
     async def test_members_are_the_newest_of_a_thread(self, storage: Storage) -> None:
         await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 2, 1)) for n in range(2, 9))])
         await erase(storage, 8)
         async with storage.reading() as work:
-            found = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=1, limit=3)
+            members = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=1, limit=3)
             none = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=99, limit=3)
-        assert _arrivals(found) == [2, 4, 6]
+        assert _arrivals(members) == [2, 4, 6]
         assert none == []
 
     async def test_replies_that_the_platform_states(self, storage: Storage) -> None:
@@ -244,9 +244,9 @@ class ThreadsContract:
         await fill(storage, [entry(1)], room_id="other")
         await erase(storage, 11)
         async with storage.reading() as work:
-            found = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[1, 3, 99], each=2)
+            members = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[1, 3, 99], each=2)
             none = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[], each=2)
-        assert [(one.message.arrival, one.link.thread) for one in found] == [(5, 3), (6, 1), (8, 3), (9, 1)]
+        assert [(row.message.arrival, row.link.thread) for row in members] == [(5, 3), (6, 1), (8, 3), (9, 1)]
         assert none == []
 
     async def test_exchanges_are_what_a_message_answers_and_what_answers_it(self, storage: Storage) -> None:
@@ -260,9 +260,9 @@ class ThreadsContract:
             entry(7),
         ]
         await fill(storage, entries)
-        found = await _exchanges(storage, [2, 6, 7, 99])
-        messages = [one.message for one in entries]
-        assert found == {
+        exchanges = await _exchanges(storage, [2, 6, 7, 99])
+        messages = [row.message for row in entries]
+        assert exchanges == {
             2: Exchange(
                 answered=messages[0],
                 answered_probability=0.5,
@@ -270,7 +270,7 @@ class ThreadsContract:
             )
         }
         only = await _exchanges(storage, [1, 2, 6], least=0.1, limit=1)
-        assert [(one, [answer.id for answer, _ in found.answers]) for one, found in only.items()] == [
+        assert [(arrival, [answer.id for answer, _ in exchange.answers]) for arrival, exchange in only.items()] == [
             (1, ["m2"]),
             (2, ["m4"]),
             (6, []),
@@ -281,8 +281,10 @@ class ThreadsContract:
     async def test_exchanges_leave_out_the_deleted_and_count_those_that_are_there(self, storage: Storage) -> None:
         await fill(storage, [entry(1), *(entry(n, link=link(1, 1)) for n in range(2, 5)), entry(5, link=link(1, 4))])
         await erase(storage, 2, 4)
-        found = await _exchanges(storage, [1, 5], limit=1)
-        assert [(one, [answer.id for answer, _ in its.answers]) for one, its in found.items()] == [(1, ["m3"])]
+        exchanges = await _exchanges(storage, [1, 5], limit=1)
+        assert [(arrival, [answer.id for answer, _ in its.answers]) for arrival, its in exchanges.items()] == [
+            (1, ["m3"])
+        ]
         await erase(storage, 1)
         assert await _exchanges(storage, [3]) == {}
 
@@ -318,15 +320,15 @@ async def _add(
     room_id: str = ROOM,
     errors: tuple[int, ...] = (),
 ) -> int:
-    said = kind or (CorrectionKind.NOTHING if answers is None else CorrectionKind.ANSWERS)
-    undone = said is CorrectionKind.UNDONE
+    correction_kind = kind or (CorrectionKind.NOTHING if answers is None else CorrectionKind.ANSWERS)
+    undone = correction_kind is CorrectionKind.UNDONE
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
         return await work.corrections.add(
             tenant=TENANT,
             room_id=room_id,
             arrival=arrival,
-            kind=said,
+            kind=correction_kind,
             standing=None if undone else Standing(answers, "model" if errors else "", errors),
             by=by,
             at=START + timedelta(seconds=arrival),
@@ -345,8 +347,8 @@ async def _page(storage: Storage, *, before: int | None = None, limit: int = 10)
 
 async def _in_force(storage: Storage, after: tuple[str, int] = ("", 0), limit: int = 10) -> list[tuple[str, int]]:
     async with storage.reading() as work:
-        found = await work.corrections.in_force(tenant=TENANT, after=after, limit=limit)
-    return [(one.room_id, one.number) for one in found]
+        corrections = await work.corrections.in_force(tenant=TENANT, after=after, limit=limit)
+    return [(correction.room_id, correction.number) for correction in corrections]
 
 
 class CorrectionsContract:
@@ -362,7 +364,7 @@ class CorrectionsContract:
         assert await _standing(storage, 1, 3, 4, 99) == {3: Standing(2)}
         assert await _standing(storage) == {}
         assert await _standing(storage, 3, tenant="other") == {}
-        assert [(one.number, one.standing) for one in await _page(storage)] == [
+        assert [(correction.number, correction.standing) for correction in await _page(storage)] == [
             (4, False),
             (3, True),
             (2, False),
@@ -441,11 +443,11 @@ class CorrectionsContract:
         assert (await everything(storage))[2].link.kind is LinkKind.CORRECTED
 
     async def test_a_corrected_link_waits_for_nothing(self, storage: Storage) -> None:
-        said = entry(2, reply_to="m9", link=link(1, 1, kind=LinkKind.CORRECTED, parent_probability=1.0))
-        await fill(storage, [entry(1), said, entry(3, reply_to="m9")])
+        corrected = entry(2, reply_to="m9", link=link(1, 1, kind=LinkKind.CORRECTED, parent_probability=1.0))
+        await fill(storage, [entry(1), corrected, entry(3, reply_to="m9")])
         async with storage.reading() as work:
-            found = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["m9"])
-        assert [one.message.id for one in found] == ["m3"]
+            waiting = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["m9"])
+        assert [row.message.id for row in waiting] == ["m3"]
 
     async def test_the_lock_is_needed(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
@@ -465,7 +467,7 @@ class CorrectionsContract:
         await fill(storage, [entry(1)])
         for by in HARD_TEXTS:
             await _add(storage, 1, by=by)
-        assert [one.by for one in await _page(storage, limit=99)] == HARD_TEXTS[::-1]
+        assert [correction.by for correction in await _page(storage, limit=99)] == HARD_TEXTS[::-1]
 
     async def test_a_room_is_removed_with_them(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])

@@ -28,8 +28,8 @@ async def append_one(storage: Storage, text: str, *, brief: bool = False) -> int
     async with storage.writing(brief=brief) as work:
         room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await asyncio.sleep(0)
-        said = entry(room.next_arrival, text=text)
-        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[said])
+        added = entry(room.next_arrival, text=text)
+        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[added])
         return room.next_arrival
 
 
@@ -87,7 +87,7 @@ class TransactionsContract:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         last = await append_one(storage, "last")
-        assert [found.message.arrival for found in await everything(storage)] == list(range(1, last + 1))
+        assert [row.message.arrival for row in await everything(storage)] == list(range(1, last + 1))
 
     async def test_a_writer_cancelled_as_its_turn_comes_is_cancelled(self, storage: Storage) -> None:
         for steps in range(8):
@@ -121,29 +121,29 @@ class TransactionsContract:
         arrivals = await asyncio.gather(*(append_one(storage, f"text {n}") for n in range(24)))
         assert sorted(arrivals) == list(range(1, 25))
         stored = await everything(storage)
-        assert [found.message.arrival for found in stored] == list(range(1, 25))
-        assert {found.message.text for found in stored} == {f"text {n}" for n in range(24)}
+        assert [row.message.arrival for row in stored] == list(range(1, 25))
+        assert {row.message.text for row in stored} == {f"text {n}" for n in range(24)}
 
     async def test_of_brief_writers_at_once_each_is_stored_when_it_returns(self, storage: Storage) -> None:
         async def add_and_look(number: int) -> bool:
             arrival = await append_one(storage, f"text {number}", brief=number % 4 > 0)
-            return any(found.message.arrival == arrival for found in await everything(storage))
+            return any(row.message.arrival == arrival for row in await everything(storage))
 
         assert all(await asyncio.gather(*map(add_and_look, range(40))))
-        assert [found.message.arrival for found in await everything(storage)] == list(range(1, 41))
+        assert [row.message.arrival for row in await everything(storage)] == list(range(1, 41))
 
     async def test_of_brief_writers_at_once_each_has_its_own_error(self, storage: Storage) -> None:
         async def add(number: int) -> None:
             stops = number % 6 == 3
             async with storage.writing(brief=True) as work:
                 room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-                said = entry(room.next_arrival, id=f"stopped {number}" if stops else f"m{number - number % 3}")
-                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[said])
+                added = entry(room.next_arrival, id=f"stopped {number}" if stops else f"m{number - number % 3}")
+                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[added])
                 if stops:
                     raise _StopError
 
         came = await asyncio.gather(*map(add, range(30)), return_exceptions=True)
-        kept = [found.message.id for found in await everything(storage)]
+        kept = [row.message.id for row in await everything(storage)]
         assert sorted(kept) == sorted({f"m{number - number % 3}" for number in range(30)})
         assert Counter(type(error) for error in came) == {type(None): 10, Conflict: 15, _StopError: 5}
         assert await append_one(storage, "next", brief=True) == 11
@@ -156,11 +156,11 @@ class TransactionsContract:
             for task in tasks[step % 3 :: 2]:
                 task.cancel()
             came = await asyncio.gather(*tasks, return_exceptions=True)
-            texts = {found.message.text for found in await everything(storage)}
+            texts = {row.message.text for row in await everything(storage)}
             for n, result in enumerate(came):
                 assert isinstance(result, asyncio.CancelledError) or f"{step} {n}" in texts
         last = await append_one(storage, "last", brief=True)
-        assert [found.message.arrival for found in await everything(storage)] == list(range(1, last + 1))
+        assert [row.message.arrival for row in await everything(storage)] == list(range(1, last + 1))
 
     async def test_many_readers_beside_a_writer(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
@@ -169,8 +169,8 @@ class TransactionsContract:
 
     async def test_two_readings_may_be_open_at_once(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
-        async with storage.reading() as one, storage.reading() as two:
-            first = await one.messages.recent(tenant=TENANT, room_id=ROOM, limit=9)
+        async with storage.reading() as first_reading, storage.reading() as two:
+            first = await first_reading.messages.recent(tenant=TENANT, room_id=ROOM, limit=9)
             second = await two.messages.recent(tenant=TENANT, room_id=ROOM, limit=9)
         assert first == second == [entry(1).message]
 
@@ -309,10 +309,10 @@ class TenantsContract:
         await fill(storage, [entry(1, text="theirs")], tenant="other")
         async with storage.reading() as work:
             assert [m.text for m in await work.messages.recent(tenant="other", room_id=ROOM, limit=9)] == ["theirs"]
-            found = await work.messages.by_id(tenant="other", room_id=ROOM, message_ids=_IDS)
+            entries = await work.messages.by_id(tenant="other", room_id=ROOM, message_ids=_IDS)
             assert await work.rooms.participants(tenant="other", room_id=ROOM) == {"ann": ""}
             (room,) = await work.rooms.page(tenant="other", after=None, limit=9)
-        assert [one.message.text for one in found] == ["theirs"]
+        assert [row.message.text for row in entries] == ["theirs"]
         assert room.messages == 1
 
     async def test_no_write_reaches_another_tenant(self, storage: Storage) -> None:

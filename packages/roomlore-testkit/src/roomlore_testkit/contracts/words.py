@@ -93,7 +93,7 @@ class FactsContract:
         ]
         await fill(storage, entries)
         rows = await facts(storage)
-        assert rows == [fact(one) for one in entries]
+        assert rows == [fact(row) for row in entries]
         assert [row.sent_at < 0 for row in rows] == [True, False]
         assert [row.question for row in rows] == [False, True]
 
@@ -117,15 +117,15 @@ class FactsContract:
         room = await fill(storage, conversation())
         await erase(storage, 2, 4)
         assert [row.arrival for row in await facts(storage)] == [1, 3]
-        told = await facts(storage, since=room.revision)
-        assert [(row.arrival, row.length, row.deleted) for row in told] == [(2, 0, True), (4, 0, True)]
+        rows_changed = await facts(storage, since=room.revision)
+        assert [(row.arrival, row.length, row.deleted) for row in rows_changed] == [(2, 0, True), (4, 0, True)]
 
     async def test_new_links_are_told_with_all_that_moves_along(self, storage: Storage) -> None:
         linked = [entry(2), entry(3, link=link(2, 2)), entry(4, link=link(2, 3)), entry(5, link=link(5, None))]
         room = await fill(storage, [entry(1), *linked, entry(6, link=link(2, 2, kind=LinkKind.NEW))])
         await relink(storage, {2: link(1, 1, parent_probability=1.0, kind=LinkKind.PLATFORM)})
-        told = await facts(storage, since=room.revision)
-        assert [(row.arrival, row.parent, row.parent_odds, row.thread) for row in told] == [
+        rows_changed = await facts(storage, since=room.revision)
+        assert [(row.arrival, row.parent, row.parent_odds, row.thread) for row in rows_changed] == [
             (2, 1, 1.0, 1),
             (3, 2, 0.75, 1),
             (4, 3, 0.75, 1),
@@ -134,7 +134,7 @@ class FactsContract:
     async def test_an_edit_that_moves_a_thread_tells_of_all_that_moves(self, storage: Storage) -> None:
         room = await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2)), entry(4)])
         await replace(storage, entry(2, link=link(1, 1)))
-        assert await facts(storage, since=room.revision) == [fact(one) for one in (await everything(storage))[1:3]]
+        assert await facts(storage, since=room.revision) == [fact(row) for row in (await everything(storage))[1:3]]
 
     async def test_a_room_nobody_knows_has_no_facts(self, storage: Storage) -> None:
         await fill(storage, conversation())
@@ -156,7 +156,7 @@ async def look_up(
         return await work.messages.look_up(tenant=tenant, room_id=room_id, words=words)
 
 
-async def found(storage: Storage, words: Iterable[str], *, tenant: str = TENANT, room_id: str = ROOM) -> Found:
+async def look_up_all(storage: Storage, words: Iterable[str], *, tenant: str = TENANT, room_id: str = ROOM) -> Found:
     """Return the result of a look-up, read as its docstring says."""
     postings = await look_up(storage, list(words), tenant=tenant, room_id=room_id)
     assert postings is not None
@@ -171,7 +171,9 @@ def expected(messages: Iterable[StoredMessage], words: Iterable[str]) -> Found:
     held = [(message.arrival, Counter(indexed_words(message))) for message in messages]
     return {
         word: [
-            (arrival, min(said[word], MAX_TIMES), min(said.total(), MOST_WORDS)) for arrival, said in held if said[word]
+            (arrival, min(counts[word], MAX_TIMES), min(counts.total(), MOST_WORDS))
+            for arrival, counts in held
+            if counts[word]
         ]
         for word in words
     }
@@ -238,9 +240,9 @@ class LexicalContract:
     async def test_every_word_is_found_where_it_stands(self, storage: Storage) -> None:
         entries = spoken()
         room = await fill(storage, entries)
-        messages = [one.message for one in entries]
+        messages = [row.message for row in entries]
         words = [*words_of(*messages), "nowhere", "無"]
-        assert await found(storage, words) == expected(messages, words)
+        assert await look_up_all(storage, words) == expected(messages, words)
         assert room.words == sum(len(indexed_words(message)) for message in messages) > 0
 
     async def test_a_look_up_brings_the_room_along(self, storage: Storage) -> None:
@@ -254,63 +256,63 @@ class LexicalContract:
 
     async def test_a_word_that_no_message_has_finds_nothing(self, storage: Storage) -> None:
         await fill(storage, spoken())
-        there = expected([one.message for one in spoken()], ["deploy", "script"])
+        there = expected([row.message for row in spoken()], ["deploy", "script"])
         with all_cases() as case:
             for word in _ODD_WORDS:
                 with case(word):
-                    assert await found(storage, ["deploy", word, "script"]) == {**there, word: []}
+                    assert await look_up_all(storage, ["deploy", word, "script"]) == {**there, word: []}
 
     async def test_any_split_into_batches_indexes_the_same(self, storage: Storage) -> None:
         entries = [entry(n, text=f"all {n % 5} {'again ' * (n % 7)}", sender_id=f"u{n % 3}") for n in range(1, 90)]
         at_once = await fill(storage, entries)
-        for one in entries:
-            piecewise = await fill(storage, [one], room_id="piecewise")
-        words = words_of(*[one.message for one in entries])
-        assert await found(storage, words) == await found(storage, words, room_id="piecewise")
+        for row in entries:
+            piecewise = await fill(storage, [row], room_id="piecewise")
+        words = words_of(*[held_entry.message for held_entry in entries])
+        assert await look_up_all(storage, words) == await look_up_all(storage, words, room_id="piecewise")
         assert at_once.words == piecewise.words
 
     async def test_rooms_with_the_same_words_do_not_see_each_other(self, storage: Storage) -> None:
         await fill(storage, [entry(1, text="deploy deploy"), entry(2, text="script")])
         await fill(storage, [entry(1, text="script"), entry(2, text="deploy")], room_id="other")
         await fill(storage, [entry(1, text="deploy script")], tenant="other")
-        assert await found(storage, ["deploy"]) == {"deploy": [(1, 2, 3)]}
-        assert await found(storage, ["deploy"], room_id="other") == {"deploy": [(2, 1, 2)]}
-        assert await found(storage, ["deploy"], tenant="other") == {"deploy": [(1, 1, 3)]}
+        assert await look_up_all(storage, ["deploy"]) == {"deploy": [(1, 2, 3)]}
+        assert await look_up_all(storage, ["deploy"], room_id="other") == {"deploy": [(2, 1, 2)]}
+        assert await look_up_all(storage, ["deploy"], tenant="other") == {"deploy": [(1, 1, 3)]}
         assert await look_up(storage, ["deploy"], tenant="other", room_id="other") is None
 
     async def test_an_edit_takes_the_old_words_out(self, storage: Storage) -> None:
         await fill(storage, spoken())
         new = entry(1, text="rollback script")
         room = await replace(storage, new)
-        messages = [new.message, *[one.message for one in spoken()[1:]]]
+        messages = [new.message, *[row.message for row in spoken()[1:]]]
         words = words_of(*messages, spoken()[0].message)
-        assert await found(storage, words) == expected(messages, words)
+        assert await look_up_all(storage, words) == expected(messages, words)
         assert room.words == sum(len(indexed_words(message)) for message in messages)
 
     async def test_an_edit_to_nothing_and_back(self, storage: Storage) -> None:
         await fill(storage, spoken())
         empty = entry(1, sender_name="...", text="")
         await replace(storage, empty)
-        assert (await found(storage, ["script"]))["script"] == []
+        assert (await look_up_all(storage, ["script"]))["script"] == []
         await replace(storage, spoken()[0])
-        words = words_of(*[one.message for one in spoken()])
-        assert await found(storage, words) == expected([one.message for one in spoken()], words)
+        words = words_of(*[row.message for row in spoken()])
+        assert await look_up_all(storage, words) == expected([row.message for row in spoken()], words)
 
     async def test_erasing_takes_the_words_out(self, storage: Storage) -> None:
         await fill(storage, spoken())
         await erase(storage, 1, 3)
         room = await erase(storage, 1, 99)
         left = [spoken()[1].message, spoken()[3].message]
-        words = words_of(*[one.message for one in spoken()])
-        assert await found(storage, words) == expected(left, words)
+        words = words_of(*[held_entry.message for held_entry in spoken()])
+        assert await look_up_all(storage, words) == expected(left, words)
         assert room.words == sum(len(indexed_words(message)) for message in left)
 
     async def test_what_raises_leaves_the_index_as_it_was(self, storage: Storage) -> None:
         await fill(storage, spoken())
-        before = await found(storage, ["deploy", "script", "brand"])
+        before = await look_up_all(storage, ["deploy", "script", "brand"])
         with pytest.raises(_StopError):
             await _write_and_stop(storage)
-        assert await found(storage, ["deploy", "script", "brand"]) == before
+        assert await look_up_all(storage, ["deploy", "script", "brand"]) == before
 
     async def test_a_unit_of_work_finds_what_it_wrote(self, storage: Storage) -> None:
         async with storage.writing() as work:
@@ -322,23 +324,23 @@ class LexicalContract:
 
     async def test_counts_and_lengths_have_their_limits(self, storage: Storage) -> None:
         await fill(storage, [entry(1, text="again " * 300), entry(2, text="again " * 3000)])
-        assert await found(storage, ["again"]) == {"again": [(1, MAX_TIMES, 301), (2, MAX_TIMES, MOST_WORDS)]}
+        assert await look_up_all(storage, ["again"]) == {"again": [(1, MAX_TIMES, 301), (2, MAX_TIMES, MOST_WORDS)]}
 
     async def test_every_count_there_can_be_is_told(self, storage: Storage) -> None:
         entries = [entry(n, text="again " * n) for n in range(1, MAX_TIMES + 1)]
         await fill(storage, entries)
-        assert await found(storage, ["again"]) == expected([one.message for one in entries], ["again"])
+        assert await look_up_all(storage, ["again"]) == expected([row.message for row in entries], ["again"])
 
     async def test_rewording_changes_nothing_but_the_revision(self, storage: Storage) -> None:
         entries = spoken()
         room = await fill(storage, entries)
-        messages = [one.message for one in entries]
+        messages = [row.message for row in entries]
         words = words_of(*messages)
         await reword(storage, *messages)
         postings = await look_up(storage, words)
         assert postings is not None
         assert postings.room == changed(room, revision=room.revision + 1)
-        assert await found(storage, words) == expected(messages, words)
+        assert await look_up_all(storage, words) == expected(messages, words)
         assert await arrivals_since(storage, room.revision) == [1, 2, 3, 4]
 
     async def test_rewording_brings_no_deleted_message_back(self, storage: Storage) -> None:
@@ -422,8 +424,8 @@ class IndexStatesContract:
         for room_id, linked in made.items():
             async with storage.writing() as work:
                 await work.rooms.lock(tenant="a", room_id=room_id, now=START)
-                said = [entry(n) for n in (1, 2, 3)]
-                await work.messages.append(tenant="a", room_id=room_id, entries=said, linked=linked)
+                entries = [entry(n) for n in (1, 2, 3)]
+                await work.messages.append(tenant="a", room_id=room_id, entries=entries, linked=linked)
         async with storage.writing() as work:
             await work.rooms.lock(tenant="b", room_id="empty", now=START)
         async with storage.reading() as work:

@@ -31,8 +31,8 @@ class WriterContract:
             for n in range(1, 100)
         ]
         at_once = await fill(storage, entries)
-        for one in entries:
-            piecewise = await fill(storage, [one], room_id="piecewise")
+        for row in entries:
+            piecewise = await fill(storage, [row], room_id="piecewise")
         async with storage.reading() as work:
             people = [await work.rooms.participants(tenant=TENANT, room_id=room) for room in (ROOM, "piecewise")]
             words = [
@@ -72,26 +72,28 @@ class WriterContract:
             await fill(storage, [entry(1, metadata={"when": START})])
 
     async def test_edits_at_once_are_the_same_as_one_after_the_other(self, storage: Storage) -> None:
-        said = [entry(n, sender_id="ann", features=features(keywords=(f"k{n % 3}", "all"))) for n in range(1, 9)]
+        of_ann = [entry(n, sender_id="ann", features=features(keywords=(f"k{n % 3}", "all"))) for n in range(1, 9)]
         others = [
             entry(n, sender_id=f"u{n}", text=f"改了 {n}", features=features(keywords=(f"k{n % 2}", "茶")))
             for n in (2, 5, 7)
         ]
-        told = []
-        for room_id, groups in (("at once", [others[::-1]]), ("piecewise", [[one] for one in others])):
-            await fill(storage, said, room_id=room_id)
+        outcomes = []
+        for room_id, groups in (("at once", [others[::-1]]), ("piecewise", [[other_entry] for other_entry in others])):
+            await fill(storage, of_ann, room_id=room_id)
             for group in groups:
                 room = await replace(storage, *group, room_id=room_id)
             async with storage.reading() as work:
                 here = {"tenant": TENANT, "room_id": room_id}
                 words = await work.messages.keyword_counts(**here, keywords=["all", "k0", "k1", "k2", "茶"])
-                found = await work.messages.look_up(**here, words=["改", "text"])
-                assert found is not None
+                words_found = await work.messages.look_up(**here, words=["改", "text"])
+                assert words_found is not None
                 people = await work.rooms.participants(**here)
                 entries = await work.messages.by_arrival(**here, arrivals=range(1, 9))
-            told.append((room.messages, words, people, [one.message.text for one in entries], list(found.arrivals)))
-        assert told[0] == told[1]
-        assert told[0][1]["茶"] == 3
+            outcomes.append(
+                (room.messages, words, people, [row.message.text for row in entries], list(words_found.arrivals))
+            )
+        assert outcomes[0] == outcomes[1]
+        assert outcomes[0][1]["茶"] == 3
 
     async def test_edits_of_what_is_not_there_change_nothing(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
@@ -244,7 +246,7 @@ class WriterContract:
             changes, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=room.revision, after=0)
         assert stored is not None
         assert stored.revision == room.revision + 1
-        assert [one.arrival for one in changes] == [5, 7]
+        assert [moved_entry.arrival for moved_entry in changes] == [5, 7]
 
     async def test_relinking_all_leaves_nothing(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2))])
@@ -281,11 +283,11 @@ class WriterContract:
             ],
         )
         async with storage.reading() as work:
-            found = {
+            answered = {
                 arrival: await work.messages.answered_through(tenant=TENANT, room_id=ROOM, arrival=arrival)
                 for arrival in (3, 4, 5, 6, 99)
             }
-        assert found == {3: [1, 2, 5], 4: [], 5: [], 6: [6, 7], 99: []}
+        assert answered == {3: [1, 2, 5], 4: [], 5: [], 6: [6, 7], 99: []}
 
     async def test_what_is_not_there_cannot_be_linked(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
@@ -300,17 +302,17 @@ class WriterContract:
         assert await threads_of(storage) == {1: 1, 2: 1, 3: 1}
 
     async def test_analysing_anew_puts_features_and_links_and_leaves_the_rest(self, storage: Storage) -> None:
-        said = conversation()
-        before = await fill(storage, said)
+        entries = conversation()
+        before = await fill(storage, entries)
         other = features(keywords=("nginx",), mentions=("bo",))
-        anew = [changed(one, features=other, link=link(one.message.arrival)) for one in said[1:3]]
+        anew = [changed(row, features=other, link=link(row.message.arrival)) for row in entries[1:3]]
         calibration = UNCALIBRATED.heard([0.25] * COUNTED).passed()
         linked = Linked(walk="m5", walked=3, calibration=calibration)
         async with storage.writing() as work:
             await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
             room = await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=anew, linked=linked)
         assert room == changed(before, revision=before.revision + 1, linked=linked)
-        assert await everything(storage) == [said[0], *anew, said[3]]
+        assert await everything(storage) == [entries[0], *anew, entries[3]]
         async with storage.reading() as work:
             counts = await work.messages.keyword_counts(
                 tenant=TENANT, room_id=ROOM, keywords=["deploy", "nginx", "部署"]
