@@ -29,7 +29,7 @@ from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.surfaces.doctor_words import part, told
+from roomlore.surfaces.doctor_words import part, phrase
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 from roomlore_console.frame import ROOT, Page, Tongue, in_tongue
@@ -369,7 +369,7 @@ async def findings(page: Page) -> Response:
         notices=notices,
         verdict=max(verdicts, key=_VERDICTS.index),
         over=findings_now is not None,
-        told=partial(told, language=page.tongue.language),
+        told=partial(phrase, language=page.tongue.language),
         part=partial(part, language=page.tongue.language),
     )
 

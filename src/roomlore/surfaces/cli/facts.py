@@ -37,30 +37,30 @@ async def added(lore: Lore, fact: verbs.AddedFact, call: Call) -> None:
     if call.as_json:
         show.as_json(to_jsonable(fact))
     else:
-        said = show_memories.held(fact, lore.settings.search.zone)
+        statement = show_memories.held(fact, lore.settings.search.zone)
         begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
-        typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+        typer.echo(say(begun, memory=show.inert(fact.memory_id), said=statement))
         if fact.valid_until is not None and fact.valid_until <= lore.now():
             typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
     if missing is not None and new:
-        told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
+        hint = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
+        typer.echo(say(hint, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
     meant = "" if about.startswith("group:") else await scope_meant(lore, about)
     if meant.endswith("?"):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
-    zone, found = lore.settings.search.zone, page.facts
+    zone, facts_listed = lore.settings.search.zone, page.facts
     if call.as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
+        show.as_json(to_jsonable(facts_listed))
+    elif facts_listed:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
-        show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
+        show.console().print(show.rows(shape, (_line(fact, zone) for fact in facts_listed)))
     else:
         typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.asked["scope"])))
-    if not found and (meant := await scope_meant(lore, call.gives["scope"])):
+    if not facts_listed and (meant := await scope_meant(lore, call.gives["scope"])):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
@@ -69,9 +69,9 @@ async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
         show.as_json(to_jsonable(fact))
     else:
         anew = fact.memory_id != call.gives["memory_id"]
-        told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-        known, said = show.inert(fact.memory_id), show.inert(fact.statement)
-        typer.echo(say(told, number=fact.version, memory=known, said=said))
+        begun = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
+        known, statement = show.inert(fact.memory_id), show.inert(fact.statement)
+        typer.echo(say(begun, number=fact.version, memory=known, said=statement))
 
 
 app.command("add")(
@@ -98,11 +98,11 @@ def delete(
     as_json: _Json = False,
 ) -> None:
     """Delete a fact, after asking. It stays in its history and is no longer recalled."""
-    gone, told = memory.deleted(frame_of(ctx), fact, yes=yes, reason=reason, expected=expected)
+    gone, notice = memory.deleted(frame_of(ctx), fact, yes=yes, reason=reason, expected=expected)
     if as_json:
         show.as_json(to_jsonable(gone))
     else:
-        typer.echo(f"{told}{say(': ')}{show.inert(gone.statement)}")
+        typer.echo(f"{notice}{say(': ')}{show.inert(gone.statement)}")
 
 
 app.command("history")(memory.history)
@@ -151,8 +151,8 @@ def import_(
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
     sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
     gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({say(fact.status)})"
-    said = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
-    return [fact.memory_id, show.clock(fact.updated_at), sure, *said]
+    cells = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
+    return [fact.memory_id, show.clock(fact.updated_at), sure, *cells]
 
 
 def _summary(report: FactImport) -> str:
@@ -162,7 +162,9 @@ def _summary(report: FactImport) -> str:
         "{count} unchanged": report.unchanged,
         "{count} skipped": len(report.skipped),
     }
-    told = say(", ").join(say(what, count=count) for what, count in counts.items() if count or what == "{count} added")
+    summary = say(", ").join(
+        say(what, count=count) for what, count in counts.items() if count or what == "{count} added"
+    )
     named = ", ".join([*(show.inert(scope, 60) for scope in report.scopes[:5]), *("…" for _ in report.scopes[5:6])])
     source = say("{form} of {scopes}", form=report.form, scopes=named) if named else report.form
-    return say("would come: {told} ({source})" if report.dry_run else "{told} ({source})", told=told, source=source)
+    return say("would come: {told} ({source})" if report.dry_run else "{told} ({source})", told=summary, source=source)

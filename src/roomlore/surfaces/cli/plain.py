@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 
-async def _found(lore: Lore, answer: SearchAnswer, call: Call) -> None:
+async def _show_answer(lore: Lore, answer: SearchAnswer, call: Call) -> None:
     if call.as_json:
         show.as_json(to_jsonable(answer))
         return
@@ -36,7 +36,7 @@ async def _replied(lore: Lore, reply: Reply, call: Call) -> None:
         typer.echo(show.inert_piece(reply.text))
 
 
-ask = command(verbs.ASK, _found)
+ask = command(verbs.ASK, _show_answer)
 _NAMES = {"statement": "text", "memory_id": "id"}
 remember = command(verbs.REMEMBER, facts.added, names=_NAMES, spread=("statement",), creates=True)
 _NAMES_OF_REPLY = {"sender_id": "sender", "message_id": "id"}
