@@ -65,8 +65,8 @@ def opened(url: str, *, plain: bool = False) -> AbstractAsyncContextManager[room
 
 async def _held(lore: roomlore.Lore, room: MadeUpRoom) -> int:
     async with lore.storage.reading() as work:
-        found = await work.rooms.find(tenant=DEFAULT_TENANT, room_id=room.room_id)
-    return found.messages if found else 0
+        room_row = await work.rooms.find(tenant=DEFAULT_TENANT, room_id=room.room_id)
+    return room_row.messages if room_row else 0
 
 
 def _fill(url: str, rooms: Sequence[MadeUpRoom], plain: bool) -> None:
@@ -86,7 +86,7 @@ def _add(url: str, plain: bool, rooms: Sequence[MadeUpRoom]) -> int:
 async def _add_all(url: str, plain: bool, rooms: Sequence[MadeUpRoom]) -> int:
     async with opened(url, plain=plain) as lore:
         for room in rooms:
-            said = room.said()
-            for at in range(0, len(said), BATCH):
-                await lore.messages.add(said[at : at + BATCH])
+            messages = room.said()
+            for at in range(0, len(messages), BATCH):
+                await lore.messages.add(messages[at : at + BATCH])
     return sum(room.messages for room in rooms)

@@ -139,14 +139,14 @@ def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
     keys = settings.environment_keys(registry.key_variables())
     chosen = [offer.provider.name for entry in registry.list_available_models() for offer in entry.offers]
     offered = {offer.provider.name: offer.provider for entry in registry.all() for offer in entry.offers}
-    providers_asked = [
+    tested_providers = [
         provider
         for provider in offered.values()
         if provider.name in chosen or provider.key_variable is None or provider.key_variable in keys
     ]
     probes = [
         _provider(provider, keys.get(provider.key_variable or ""), reach=client.reach, seconds=timeout_seconds)
-        for provider in providers_asked
+        for provider in tested_providers
     ]
     return probes or [Probe("providers", partial(_no_provider, list(offered.values())))]
 

@@ -359,16 +359,16 @@ async def findings(page: Page) -> Response:
     money."""
     lore = page.need("admin")
     work: LongWork = page.request.app.state.long_work
-    findings_now = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
+    findings_shown = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
     notices = await _notices(lore, await _standing(lore))
-    verdicts: list[Verdict] = [worst(findings_now or []), *(notice.verdict for notice in notices)]
+    verdicts: list[Verdict] = [worst(findings_shown or []), *(notice.verdict for notice in notices)]
     return page.show(
         "findings.html",
         inside="hx-request" in page.request.headers,
-        found=findings_now or [],
+        found=findings_shown or [],
         notices=notices,
         verdict=max(verdicts, key=_VERDICTS.index),
-        over=findings_now is not None,
+        over=findings_shown is not None,
         told=partial(phrase, language=page.tongue.language),
         part=partial(part, language=page.tongue.language),
     )

@@ -146,9 +146,9 @@ async def side(page: Page) -> Response:
 
 async def listed(page: Page) -> Response:
     offset = page.number("offset") or 0
-    rooms_found = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
-    following = offset + _ROOMS if len(rooms_found) > _ROOMS else None
-    rooms = await _with_news(page, rooms_found[:_ROOMS])
+    page_rooms = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    following = offset + _ROOMS if len(page_rooms) > _ROOMS else None
+    rooms = await _with_news(page, page_rooms[:_ROOMS])
     return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=_HIGHEST)
 
 
@@ -204,9 +204,9 @@ def reasons(signals: Mapping[str, float], at: datetime, times: Sequence[TimeSpan
     """Return why a message was found, as keys of texts, the strongest reason first. A message that is only near the
     times of the query was not said then. Last comes what lowered it."""
     then = any(span_of_time.start <= at < span_of_time.end for span_of_time in times)
-    reasons_found = sorted((-value, name) for name, value in signals.items() if value >= _LEAST and name != "kind")
+    signal_names = sorted((-value, name) for name, value in signals.items() if value >= _LEAST and name != "kind")
     lowered = ["kind"] if signals.get("kind", 1.0) <= LOWERED else []
-    return [name for _, name in reasons_found if name != "time" or then] + lowered
+    return [name for _, name in signal_names if name != "time" or then] + lowered
 
 
 def span(time_span: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:

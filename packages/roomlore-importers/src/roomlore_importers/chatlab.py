@@ -60,8 +60,8 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 def _is_lines(source: Source) -> bool:
     """Return True for JSON lines; a document may be written on one line too."""
-    objects_read = sniff_objects(source)
-    return objects_read is not None and not any(isinstance(item.get("messages"), list) for item in objects_read[:1])
+    first_objects = sniff_objects(source)
+    return first_objects is not None and not any(isinstance(item.get("messages"), list) for item in first_objects[:1])
 
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:

@@ -57,7 +57,7 @@ def chat(
     ] = False,
 ) -> None:
     """Talk with a model that is shown what matters of the room. Both sides are stored there."""
-    asked_question = _question_of(question)
+    typed_question = _question_of(question)
     with frame_of(ctx).opened() as lore:
         talk = _Talk(
             lore=lore,
@@ -67,9 +67,9 @@ def chat(
             arguments={"agent_id": agent, "model_id": model, "system_prompt": system},
             as_json=as_json,
         )
-        if asked_question is None:
+        if typed_question is None:
             talk.go_on()
-        elif not talk.answer(asked_question):
+        elif not talk.answer(typed_question):
             raise typer.Exit(_STOPPED)
 
 

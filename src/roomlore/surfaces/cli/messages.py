@@ -39,12 +39,12 @@ def delete_message(
     async def find(lore: Lore) -> tuple[str, StoredMessage | None]:
         here = await lore.rooms.named(room, viewer=None)
         try:
-            message_found = (
+            stored_message = (
                 await lore.messages.get(here, await lore.messages.named(here, message), viewer=None)
             ).message
         except Deleted:
             return here, None
-        return here, (await with_people_named(lore, [message_found]))[0]
+        return here, (await with_people_named(lore, [stored_message]))[0]
 
     here, there = frame_of(ctx).run(find)
     gone = message if there is None else there.id

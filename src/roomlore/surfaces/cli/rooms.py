@@ -53,19 +53,19 @@ def rooms(
         fit = [room for room in every if part is None or _has(room, part)]
         return fit, "" if fit or part is None else await lore.rooms.meant(part, viewer=None)
 
-    rooms_found, meant = frame_of(ctx).run(work)
+    page_rooms, meant = frame_of(ctx).run(work)
     if meant:
         typer.echo(translated(show.inert(meant, 1_000)), err=True)
     if as_json:
-        show.as_json(to_jsonable(rooms_found))
+        show.as_json(to_jsonable(page_rooms))
         return
-    if part is not None and not rooms_found:
+    if part is not None and not page_rooms:
         typer.echo(say("No room has {part} in its id or name.", part=show.inert(part, 80)))
         return
-    named = any(room.name for room in rooms_found)
+    named = any(room.name for room in page_rooms)
     columns = ("room", *(["name"] if named else []), "messages", "last message", "own settings")
     shape = show.table(*columns, right=("messages",), fixed=("last message",))
-    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in rooms_found)))
+    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in page_rooms)))
 
 
 async def _all_rooms(lore: Lore) -> list[Room]:

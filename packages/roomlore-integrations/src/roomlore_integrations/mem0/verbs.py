@@ -391,12 +391,12 @@ class Verbs:
         """
         _refuse("add", timestamp=timestamp, memory_type=memory_type, prompt=prompt)
         owners = Owners.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "add(..., user_id='anna')")
-        said_messages, note = given_messages(messages), Note(own(metadata), last_day(expiration_date))
+        given_turns, note = given_messages(messages), Note(own(metadata), last_day(expiration_date))
         if infer and owners.user_id:
             if await a_model_reads(self._lore):
-                return {"results": await infer_memories(self._lore, said_messages, note, owners, self._viewer)}
-            said_messages = [message for message in said_messages if message.role == "user"]
-        return {"results": await keep_messages(self._lore, said_messages, note, owners)}
+                return {"results": await infer_memories(self._lore, given_turns, note, owners, self._viewer)}
+            given_turns = [message for message in given_turns if message.role == "user"]
+        return {"results": await keep_messages(self._lore, given_turns, note, owners)}
 
     async def get(self, memory_id: str) -> Item | None:
         """Return the memory, None if there is none or it was deleted."""
@@ -558,14 +558,14 @@ class Verbs:
 
     async def _all_owners(self, beginning: str = ROOMS) -> list[Owners]:
         """Return every set of owners with memories, from the rooms whose ids have this prefix."""
-        owners_found: list[Owners] = []
+        all_owners: list[Owners] = []
         after = beginning
         while True:
             page = await self._lore.rooms.page(after=after, limit=_PAGE, viewer=None)
             ours = [room.room_id for room in page if room.room_id.startswith(beginning)]
-            owners_found += [owners for room_id in ours if (owners := Owners.of_room(room_id))]
+            all_owners += [owners for room_id in ours if (owners := Owners.of_room(room_id))]
             if len(ours) < _PAGE:
-                return owners_found
+                return all_owners
             after = ours[-1]
 
     async def _first(

@@ -137,9 +137,9 @@ def _split(filters: Mapping[str, Any]) -> tuple[dict[str, Any], list[list[dict[s
     several: list[list[dict[str, Any]]] = []
     for name, wanted in filters.items():
         if name == "AND" and _are_filters(wanted):
-            several += [alternatives(filter_) for filter_ in wanted]
-        elif name == "OR" and _are_filters(wanted) and any(_names_owners(filter_) for filter_ in wanted):
-            several.append([alternative for filter_ in wanted for alternative in alternatives(filter_)])
+            several += [alternatives(clause) for clause in wanted]
+        elif name == "OR" and _are_filters(wanted) and any(_names_owners(clause) for clause in wanted):
+            several.append([alternative for clause in wanted for alternative in alternatives(clause)])
         elif name in _OWNERS and isinstance(wanted, Mapping) and isinstance(wanted.get("in"), list):
             several.append([{name: wanted_value} for wanted_value in wanted["in"]])
         elif name in _OWNERS and isinstance(wanted, Mapping) and "eq" in wanted:

@@ -337,7 +337,7 @@ class MemoriesContract:
                 (["coffee"], []),
             ):
                 saying = await work.memories.saying(tenant=TENANT, words=words, limit=9)
-                assert [memory_found.memory_id for memory_found in saying] == ids
+                assert [matching_memory.memory_id for matching_memory in saying] == ids
             assert await work.memories.saying(tenant="other", words=["tea"], limit=9) == []
 
     async def test_by_id_looks_in_every_scope(self, storage: Storage) -> None:

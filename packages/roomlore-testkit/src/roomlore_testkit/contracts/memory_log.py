@@ -71,8 +71,8 @@ async def heads(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> dic
 
 def after(parent: Memory, memory_id: str, **fields: Any) -> Memory:
     """Return the version that follows its parent."""
-    told_fields: dict[str, Any] = {"statement": f"statement {memory_id}", "parents": (parent.memory_id,)} | fields
-    return replace(parent, memory_id=memory_id, version=parent.version + 1, status=MemoryStatus.ACTIVE, **told_fields)
+    fields_given: dict[str, Any] = {"statement": f"statement {memory_id}", "parents": (parent.memory_id,)} | fields
+    return replace(parent, memory_id=memory_id, version=parent.version + 1, status=MemoryStatus.ACTIVE, **fields_given)
 
 
 def gone(version: Memory) -> Memory:

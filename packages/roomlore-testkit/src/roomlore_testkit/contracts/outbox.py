@@ -414,11 +414,11 @@ class IndexedMemoriesContract:
         made = [memory(f"f{n}", scope=SCOPE, updated_at=START + n % 3 * timedelta(hours=1)) for n in range(6)]
         await apply(storage, *(change(n, version) for n, version in enumerate(made, 1)))
         await apply(storage, change(7, replace(made[5], status=MemoryStatus.DEPRECATED), action=Action.DELETE))
-        memories_found = await active(storage)
-        assert [numbered.memory.memory_id for numbered in memories_found] == ["f2", "f4", "f1", "f3", "f0"]
-        assert [numbered.memory for numbered in memories_found[:1]] == [made[2]]
-        assert await active(storage, limit=2) == memories_found[:2]
-        assert len({numbered.number for numbered in memories_found}) == 5
+        active_memories = await active(storage)
+        assert [numbered.memory.memory_id for numbered in active_memories] == ["f2", "f4", "f1", "f3", "f0"]
+        assert [numbered.memory for numbered in active_memories[:1]] == [made[2]]
+        assert await active(storage, limit=2) == active_memories[:2]
+        assert len({numbered.number for numbered in active_memories}) == 5
 
     async def test_tenants_and_scopes_are_apart(self, storage: Storage) -> None:
         await create(storage, "f1")

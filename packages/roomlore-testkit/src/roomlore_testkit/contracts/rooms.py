@@ -255,12 +255,12 @@ class RoomsContract:
                 ("%", []),
                 ("_", []),
             ):
-                rooms_found = await work.rooms.named_like(tenant=TENANT, part=part, limit=9, whole=True)
-                assert [room_row.room_id for room_row in rooms_found] == names
+                page_rooms = await work.rooms.named_like(tenant=TENANT, part=part, limit=9, whole=True)
+                assert [room_row.room_id for room_row in page_rooms] == names
             assert await of(limit=1) == [await work.rooms.find(tenant=TENANT, room_id="a")]
             for person, rooms in (("bo", ["b", "empty"]), ("ann", ["a", "b", "房间"]), ("eve", [])):
-                rooms_found = await work.rooms.of_person(tenant=TENANT, person_id=person)
-                assert [room.room_id for room in rooms_found] == rooms
+                page_rooms = await work.rooms.of_person(tenant=TENANT, person_id=person)
+                assert [room.room_id for room in page_rooms] == rooms
 
     async def test_who_spoke_and_where(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_id="u_1", sender_name="Anna", sent_at=START)], room_id="a")

@@ -85,12 +85,12 @@ class WriterContract:
             async with storage.reading() as work:
                 here = {"tenant": TENANT, "room_id": room_id}
                 words = await work.messages.keyword_counts(**here, keywords=["all", "k0", "k1", "k2", "茶"])
-                words_found = await work.messages.look_up(**here, words=["改", "text"])
-                assert words_found is not None
+                words_by_place = await work.messages.look_up(**here, words=["改", "text"])
+                assert words_by_place is not None
                 people = await work.rooms.participants(**here)
                 entries = await work.messages.by_arrival(**here, arrivals=range(1, 9))
             outcomes.append(
-                (room.messages, words, people, [row.message.text for row in entries], list(words_found.arrivals))
+                (room.messages, words, people, [row.message.text for row in entries], list(words_by_place.arrivals))
             )
         assert outcomes[0] == outcomes[1]
         assert outcomes[0][1]["茶"] == 3
