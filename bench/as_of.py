@@ -39,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> None:
                 scope = f"group:log-{entries}"
                 await log_of(lore, scope, entries)
                 times = [await _timed(lore, scope, entries, arguments.rounds, call) for call in (_as_of, _diff, _add)]
-                print(f"| {entries:,} | {' | '.join(f'{one:,.1f}' for one in times)} |", flush=True)
+                print(f"| {entries:,} | {' | '.join(f'{time:,.1f}' for time in times)} |", flush=True)
 
 
 async def log_of(lore: roomlore.Lore, scope: str, entries: int) -> None:
@@ -56,15 +56,15 @@ async def log_of(lore: roomlore.Lore, scope: str, entries: int) -> None:
 def _next(scope: str, number: int, heads: list[Memory]) -> Change:
     """Return the next entry, and put the version that it makes in the place of the oldest one."""
     at, memory_id = BEGAN + number * APART, f"{scope}-{number}"
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "statement": f"In week {number} the group meets at the boat house and rows for two hours.",
         "updated_at": at,
     }
     if len(heads) < ACTIVE:
-        heads.append(memory(memory_id, scope=scope, kind=MemoryKind.GROUP, **told))
+        heads.append(memory(memory_id, scope=scope, kind=MemoryKind.GROUP, **fields))
         return change(number, heads[-1], at=at)
     old = heads.pop(0)
-    heads.append(replace(old, memory_id=memory_id, version=old.version + 1, parents=(old.memory_id,), **told))
+    heads.append(replace(old, memory_id=memory_id, version=old.version + 1, parents=(old.memory_id,), **fields))
     closed: dict[str, Any] = {"closes": (old.memory_id,), "old_statement": old.statement}
     return change(number, heads[-1], action=Action.UPDATE, at=at, **closed)
 

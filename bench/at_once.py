@@ -65,12 +65,12 @@ async def run(arguments: argparse.Namespace) -> None:
 
 
 def kinds(lore: roomlore.Lore) -> Iterator[Kind]:
-    (said,) = chat("any", 1)
-    words = " ".join(said.text.split()[:4])
+    (message,) = chat("any", 1)
+    words = " ".join(message.text.split()[:4])
     added = iter(range(10**9))
 
     async def add(room: str) -> None:
-        await lore.messages.add(replace(said, id=f"added {next(added)}", room_id=room, sent_at=None))
+        await lore.messages.add(replace(message, id=f"added {next(added)}", room_id=room, sent_at=None))
 
     for together in (False, True):
         yield Kind("add", add, together)

@@ -65,41 +65,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    found = [await judge(case) for case in cases() if not arguments.only or case["id"] in arguments.only]
-    for one in found:
-        if arguments.show and (one.leaked or one.missing):
-            print(told(one))
+    judged = [await judge(case) for case in cases() if not arguments.only or case["id"] in arguments.only]
+    for judgement in judged:
+        if arguments.show and (judgement.leaked or judgement.missing):
+            print(line_of(judgement))
     print("| cases | worlds | leaks | must be known | known |\n|---|---|---|---|---|")
     for name, some in (
-        ("decided by the specification", [one for one in found if not one.case.get("reading")]),
-        ("where it leaves a choice", [one for one in found if one.case.get("reading")]),
+        ("decided by the specification", [one for one in judged if not one.case.get("reading")]),
+        ("where it leaves a choice", [one for one in judged if one.case.get("reading")]),
     ):
         wanted = sum(len(one.case["must"]) for one in some)
         known = wanted - sum(len(one.missing) for one in some)
         print(f"| {name} | {len(some)} | {sum(one.leaked for one in some)} | {wanted} | {known} |")
-    themes = Counter(one.case["theme"] for one in found if one.leaked or one.missing)
+    themes = Counter(one.case["theme"] for one in judged if one.leaked or one.missing)
     print("Not right: " + (", ".join(f"{theme} {count}" for theme, count in themes.most_common()) or "nothing"))
 
 
-def told(found: Found) -> str:
+def line_of(judgement: Found) -> str:
     """Return a line about a case that is not right."""
-    what = [f"leaks {', '.join(found.leaks)}"] if found.leaks else []
-    what += [f"misses {', '.join(found.missing)}"] if found.missing else []
-    what += ["differs from the world without the secret"] if found.differs else []
-    case = found.case
+    what = [f"leaks {', '.join(judgement.leaks)}"] if judgement.leaks else []
+    what += [f"misses {', '.join(judgement.missing)}"] if judgement.missing else []
+    what += ["differs from the world without the secret"] if judgement.differs else []
+    case = judgement.case
     return f"{case['id']} ({case.get('reading') or case['theme']}): {'; '.join(what)}. {case['why']}"
 
 
 async def judge(case: Case) -> Found:
     """Play the case and compare what its viewer is told with what it may be told."""
     answer = await _answer(case, case["events"])
-    ids = {one["id"] for one in case["events"] if "id" in one} | {
-        one["new_id"] for one in case["events"] if "new_id" in one
+    ids = {event["id"] for event in case["events"] if "id" in event} | {
+        event["new_id"] for event in case["events"] if "new_id" in event
     }
     out = [
-        one for one in case["must_not"] if (one in answer.known | answer.recalled if one in ids else one in answer.text)
+        name_there
+        for name_there in case["must_not"]
+        if (name_there in answer.known | answer.recalled if name_there in ids else name_there in answer.text)
     ]
-    missing = [one for one in case["must"] if one not in answer.known & answer.recalled]
+    missing = [name_there for name_there in case["must"] if name_there not in answer.known & answer.recalled]
     twin = case.get("twin_events")
     differs = twin is not None and (await _answer(case, twin)).text != answer.text
     return Found(case, tuple(out), tuple(missing), differs)
@@ -150,10 +152,10 @@ class World:
         for room in rooms:
             await self.lore.rooms.set_kind(room["room_id"], room["kind"])
             if room["members"] is not None:
-                stays = [_member(one) for one in room["members"] if one.get("joined", "") is not None]
+                stays = [_member(member) for member in room["members"] if member.get("joined", "") is not None]
                 await self.lore.rooms.set_members(room["room_id"], stays)
-                untold = [one for one in room["members"] if one.get("joined", "") is None]
-                self._later += [(room["room_id"], one["person"]) for one in untold]
+                untold = [member for member in room["members"] if member.get("joined", "") is None]
+                self._later += [(room["room_id"], member["person"]) for member in untold]
 
     async def play(self, event: Case) -> None:
         """Do what the event tells."""
@@ -203,43 +205,47 @@ class World:
 
     async def _sources(self, message_ids: Sequence[str]) -> list[Source]:
         rooms = {room.room_id for room in await self.lore.rooms.page()}
-        found = []
+        sources = []
         for name in message_ids:
             for room_id in sorted(rooms):
                 with suppress(NotFound):
-                    found.append(Source(room_id, (await self.lore.messages.get(room_id, name)).message.id))
-        return found
+                    sources.append(Source(room_id, (await self.lore.messages.get(room_id, name)).message.id))
+        return sources
 
     async def ask(self, viewer: str, query: str, scopes: Sequence[str]) -> Answer:
         """Return what every read tells the viewer."""
         for room_id, person in self._later:
             await self.lore.rooms.add_members(room_id, [person])
-        lore, said = self.lore, [{"role": "user", "content": query}]
-        told: list[Any] = []
-        recalled = await lore.recall.build(scopes, said, kinds=tuple(MemoryKind), viewer=viewer, max_tokens=4000)
-        told.append([recalled.text, recalled.tokens, recalled.considered, recalled.kept, recalled.degraded])
-        told.append([(_shown(one.memory), one.score, one.similarity) for one in recalled.facts])
+        lore, conversation = self.lore, [{"role": "user", "content": query}]
+        answers: list[Any] = []
+        recalled = await lore.recall.build(
+            scopes, conversation, kinds=tuple(MemoryKind), viewer=viewer, max_tokens=4000
+        )
+        answers.append([recalled.text, recalled.tokens, recalled.considered, recalled.kept, recalled.degraded])
+        answers.append([(_shown(fact.memory), fact.score, fact.similarity) for fact in recalled.facts])
         listed: list[Memory] = []
         for scope in scopes:
             page = await lore.memories.page(scope, status="all", viewer=viewer)
-            listed += [one for one in page if one.status == "active"]
-            told.append([list(map(_shown, page)), await lore.memories.count(scope, viewer=viewer)])
+            listed += [memory for memory in page if memory.status == "active"]
+            answers.append([list(map(_shown, page)), await lore.memories.count(scope, viewer=viewer)])
             answer = await lore.memories.search(scope, query, threshold=0, limit=50, viewer=viewer)
-            told.append([(_shown(hit.memory), hit.score, dict(hit.signals)) for hit in answer.hits])
+            answers.append([(_shown(hit.memory), hit.score, dict(hit.signals)) for hit in answer.hits])
         for name in sorted(self._ids):
             with suppress(NotFound):
-                told.append([_shown(one) for one in await lore.memories.history(self._ids[name], viewer=viewer)])
+                answers.append(
+                    [_shown(memory) for memory in await lore.memories.history(self._ids[name], viewer=viewer)]
+                )
         for room in sorted(room.room_id for room in await lore.rooms.page()):
             with suppress(NotFound):
-                told.append(await self._room(room, viewer, query))
+                answers.append(await self._room(room, viewer, query))
         said_anywhere = await lore.messages.search(query=query, viewer=viewer, limit=50)
-        told.append([(hit.message, hit.score, dict(hit.signals)) for hit in said_anywhere.hits])
-        told.append(await self._prompt(viewer, query))
+        answers.append([(hit.message, hit.score, dict(hit.signals)) for hit in said_anywhere.hits])
+        answers.append(await self._prompt(viewer, query))
         names = {stored: name for name, stored in self._ids.items()}
         return Answer(
-            known=frozenset(names[one.memory_id] for one in listed),
-            recalled=frozenset(names[one.memory.memory_id] for one in recalled.facts),
-            text=_IDS.sub("id", json.dumps(told, ensure_ascii=False, default=str)),
+            known=frozenset(names[memory.memory_id] for memory in listed),
+            recalled=frozenset(names[fact.memory.memory_id] for fact in recalled.facts),
+            text=_IDS.sub("id", json.dumps(answers, ensure_ascii=False, default=str)),
         )
 
     async def _room(self, room_id: str, viewer: str, query: str) -> list[Any]:
@@ -260,9 +266,9 @@ class World:
         seen: list[Asked] = self._server.requests
         before = len(seen)
         people = sorted((await self.lore.rooms.people(name)).people) or ["somebody"]
-        asked = Message(id="the-question", room_id=name, sender_id=people[0], text=query, sent_at=self._clock.now())
-        await self.lore.replies.reply(asked, agent_id=_AGENT)
-        return "\n".join(one.prompt for one in seen[before:])
+        question = Message(id="the-question", room_id=name, sender_id=people[0], text=query, sent_at=self._clock.now())
+        await self.lore.replies.reply(question, agent_id=_AGENT)
+        return "\n".join(request.prompt for request in seen[before:])
 
 
 def _shown(memory: Memory) -> dict[str, Any]:
@@ -283,11 +289,11 @@ def _message(event: Case) -> Message:
     )
 
 
-def _member(told: Case) -> Member:
+def _member(member: Case) -> Member:
     """Return a member; without times, one who is told now."""
-    if "joined" not in told:
-        return Member(told["person"])
-    return Member(told["person"], _time(told["joined"]), told["left"] and _time(told["left"]))
+    if "joined" not in member:
+        return Member(member["person"])
+    return Member(member["person"], _time(member["joined"]), member["left"] and _time(member["left"]))
 
 
 def _time(text: str) -> datetime:

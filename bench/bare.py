@@ -122,12 +122,12 @@ class BarePostgres:
         return int(self._one("SELECT room_key FROM rooms WHERE room_id = %s", room_id))
 
     def own_query(self, room_key: int, query: str) -> tuple[Any, ...]:
-        asked = _any_of(before(room_key) + word for word in _words(query))
-        return asked, asked, room_key
+        query_words = _any_of(before(room_key) + word for word in _words(query))
+        return query_words, query_words, room_key
 
     def other_query(self, room_key: int, query: str) -> tuple[Any, ...]:
-        asked = _any_of(_words(query))
-        return asked, room_key, asked, room_key
+        query_words = _any_of(_words(query))
+        return query_words, room_key, query_words, room_key
 
     def own(self, query: tuple[Any, ...]) -> list[Any]:
         return self._sql.execute(

@@ -86,7 +86,7 @@ def _add(url: str, plain: bool, rooms: Sequence[MadeUpRoom]) -> int:
 async def _add_all(url: str, plain: bool, rooms: Sequence[MadeUpRoom]) -> int:
     async with opened(url, plain=plain) as lore:
         for room in rooms:
-            said = room.said()
-            for at in range(0, len(said), BATCH):
-                await lore.messages.add(said[at : at + BATCH])
+            messages = room.said()
+            for at in range(0, len(messages), BATCH):
+                await lore.messages.add(messages[at : at + BATCH])
     return sum(room.messages for room in rooms)

@@ -47,8 +47,8 @@ async def run(arguments: argparse.Namespace) -> None:
         large_url = await _store(kept, arguments.messages, arguments)
         async with _visited("small", small_url) as small, _visited("large", large_url) as large:
             for turn in range(arguments.turns + 1):
-                for one in (large, small) if turn % 2 else (small, large):
-                    await one.visit()
+                for page in (large, small) if turn % 2 else (small, large):
+                    await page.visit()
             _print(small, large, arguments)
 
 
@@ -140,7 +140,7 @@ def _print(small: Visited, large: Visited, arguments: argparse.Namespace) -> Non
     for page, took in large.took.items():
         first, *later = (1000 * seconds for seconds in took)
         before, now = 1000 * median(small.took[page][1:]), median(later)
-        cpu_before, cpu = (1000 * median(one.cpu[page][1:]) for one in (small, large))
+        cpu_before, cpu = (1000 * median(server.cpu[page][1:]) for server in (small, large))
         print(
             f"| {page} | {before:.1f} | {now:.1f} | {now / before:.2f} | {max(later):.1f} | {first:.1f} "
             f"| {cpu_before:.1f} | {cpu:.1f} | {cpu / cpu_before:.2f} | {large.length[page] / 1024:.0f} |"

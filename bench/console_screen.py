@@ -194,9 +194,9 @@ def _server_ms() -> float:
     """Return the processor time that the server, a child of this process, has used."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            told = stat.read_text().rpartition(")")[2].split()
-            if int(told[1]) == os.getpid() and b"serve" in (stat.parent / "cmdline").read_bytes().split(b"\0"):
-                return 1000 * (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid() and b"serve" in (stat.parent / "cmdline").read_bytes().split(b"\0"):
+                return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     raise RuntimeError("the server does not run")
 
 
@@ -208,8 +208,8 @@ async def _watched(page: Any) -> Any:
 
 async def _tab_ms(tab: Any) -> float:
     """Return the processor time that the tab's main thread has used."""
-    told = (await tab.send("Performance.getMetrics"))["metrics"]
-    return next(1000 * float(one["value"]) for one in told if one["name"] == "TaskDuration")
+    metrics = (await tab.send("Performance.getMetrics"))["metrics"]
+    return next(1000 * float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration")
 
 
 async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argparse.Namespace) -> None:
@@ -226,13 +226,15 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
             await _holds(page, f"new Set(seen.map(([number]) => number)).size >= {len(sent)}")
         worked, drew = _server_ms() - worked, [await _tab_ms(tab) - was for tab, was in zip(tabs, drew, strict=True)]
         seen = [{int(number): at for number, at in await page.evaluate("seen")} for page in pages]
-        for one in others:
-            one.cancel()
+        for other in others:
+            other.cancel()
         ended = await asyncio.gather(*others, return_exceptions=True)
     for end in ended:
         if not isinstance(end, asyncio.CancelledError):
             raise RuntimeError(f"a reader stopped: {end!r}")
-    took = [one[number] - at for one in seen for number, at in sent.items() if number in one]
+    took = [
+        arrivals_seen[number] - at for arrivals_seen in seen for number, at in sent.items() if number in arrivals_seen
+    ]
     missing = len(sent) * len(pages) - len(took)
     print(f"\n{len(sent):,} messages at {arguments.rate:g} a second, {arguments.pages} pages open, {len(pages)} drawn")
     print(
@@ -320,8 +322,8 @@ async def _long(browser: Any, address: str, lore: roomlore.Lore, messages: int) 
 
 async def _held(tab: Any) -> str:
     await tab.send("HeapProfiler.collectGarbage")
-    told = {one["name"]: one["value"] for one in (await tab.send("Performance.getMetrics"))["metrics"]}
-    return f"{told['Nodes']:,.0f} | {told['JSHeapUsedSize'] / 2**20:.1f}"
+    metrics = {metric["name"]: metric["value"] for metric in (await tab.send("Performance.getMetrics"))["metrics"]}
+    return f"{metrics['Nodes']:,.0f} | {metrics['JSHeapUsedSize'] / 2**20:.1f}"
 
 
 def _rank(values: Sequence[float], rank: float) -> float:

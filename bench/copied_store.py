@@ -45,11 +45,11 @@ async def build(url: str, messages: int, *, big: int, room: int = 1_000) -> None
     async with opened(url, plain=True) as lore:
         if await lore.rooms.page(limit=1):
             return
-    said = min(big, 20 * room)
-    rooms = [MadeUpRoom(0, said), *(MadeUpRoom(number, room) for number in range(1, _INGESTED + 1))]
+    repeated = min(big, 20 * room)
+    rooms = [MadeUpRoom(0, repeated), *(MadeUpRoom(number, room) for number in range(1, _INGESTED + 1))]
     await fill(url, rooms, plain=True)
     with _copying(url) as store:
-        _repeat(store, said, big // said)
+        _repeat(store, repeated, big // repeated)
         _copy(store, max(0, (messages - big) // room - _INGESTED), room)
 
 
@@ -75,27 +75,27 @@ def _copying(url: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _repeat(store: Connection, said: int, times: int) -> None:
+def _repeat(store: Connection, repeated: int, times: int) -> None:
     """Append the messages of `room-0` to it until it has them `times` times."""
     key = store.execute(select(schema.rooms.c.room_key).where(schema.rooms.c.room_id == "room-0")).scalar_one()
     sent = schema.messages.c.sent_at
     first, last = store.execute(select(func.min(sent), func.max(sent)).where(schema.messages.c.room_key == key)).one()
     later = last - first + _GAP
-    progress = Progress("messages repeated", (times - 1) * said)
+    progress = Progress("messages repeated", (times - 1) * repeated)
     for number in range(1, times):
         for table in _OF_MESSAGES:
-            own = {name: table.c[name] + number * said for name in _ARRIVALS if name in table.c}
+            own = {name: table.c[name] + number * repeated for name in _ARRIVALS if name in table.c}
             if table is schema.messages:
                 own |= {
-                    "message_id": cast(table.c.arrival + (number * said - 1), Text),
+                    "message_id": cast(table.c.arrival + (number * repeated - 1), Text),
                     "sent_at": sent + number * later,
                 }
-            _insert(store, table, own, table.c.room_key == key, table.c.arrival <= said)
+            _insert(store, table, own, table.c.room_key == key, table.c.arrival <= repeated)
         store.commit()
-        progress.at(number * said)
+        progress.at(number * repeated)
     for table in (schema.keyword_counts, schema.participants):
         store.execute(update(table).where(table.c.room_key == key).values(messages=table.c.messages * times))
-    more, spoken = (times - 1) * said, (times - 1) * later
+    more, spoken = (times - 1) * repeated, (times - 1) * later
     people, rooms = schema.participants.c, schema.rooms.c
     grown = {"last_arrival": people.last_arrival + more, "last_spoke_at": people.last_spoke_at + spoken}
     store.execute(update(schema.participants).where(people.room_key == key).values(grown))

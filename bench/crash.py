@@ -237,28 +237,28 @@ class Crash:
     def _hear(self, pipe: Connection, life: Life, *, seconds: float) -> bool:
         """Return True if something was said. A word that a kill cut short does not count."""
         try:
-            said = pipe.recv() if pipe.poll(seconds) else None
+            report = pipe.recv() if pipe.poll(seconds) else None
         except (EOFError, ConnectionError):
             return False
-        if said is not None:
-            self._note(said, life)
-        return said is not None
+        if report is not None:
+            self._note(report, life)
+        return report is not None
 
-    def _note(self, said: Said, life: Life) -> None:
-        known, place = self.known, (said.room, said.number)
-        if said.what == "handing in":
+    def _note(self, report: Said, life: Life) -> None:
+        known, place = self.known, (report.room, report.number)
+        if report.what == "handing in":
             life.under_way.add(place)
-            life.begun[said.room].append(time.monotonic())
-            known.handed_in[said.room] = max(known.handed_in[said.room], said.number + 1)
-        elif said.what == "done":
+            life.begun[report.room].append(time.monotonic())
+            known.handed_in[report.room] = max(known.handed_in[report.room], report.number + 1)
+        elif report.what == "done":
             life.under_way.discard(place)
             life.done += 1
-            if place in known.acknowledged and said.gave not in (None, known.acknowledged[place]):
-                known.wrong.append(f"{place}: was replied {known.acknowledged[place]} first, then {said.gave}")
+            if place in known.acknowledged and report.gave not in (None, known.acknowledged[place]):
+                known.wrong.append(f"{place}: was replied {known.acknowledged[place]} first, then {report.gave}")
             life.again += place in known.acknowledged
-            known.acknowledged.setdefault(place, said.gave)
+            known.acknowledged.setdefault(place, report.gave)
         else:
-            life.marks.setdefault(said.what, time.monotonic())
+            life.marks.setdefault(report.what, time.monotonic())
 
 
 def _worked(aimed: Aimed, life: Life, otherwise: float) -> float:

@@ -70,8 +70,8 @@ def _apart(stored: Stored) -> tuple[Stored, list[Evolution]]:
     return (
         replace(
             stored,
-            evolutions=[one for one in stored.evolutions if one.evolution_id not in ids],
-            memories=[one for one in stored.memories if one.evolution_id not in ids],
+            evolutions=[evolution for evolution in stored.evolutions if evolution.evolution_id not in ids],
+            memories=[memory for memory in stored.memories if memory.evolution_id not in ids],
         ),
         folds,
     )
@@ -79,19 +79,19 @@ def _apart(stored: Stored) -> tuple[Stored, list[Evolution]]:
 
 def replies_of(messages: Sequence[StoredMessage]) -> dict[str, list[StoredMessage]]:
     """The replies of each agent in a room, as extraction counts them."""
-    found: dict[str, list[StoredMessage]] = defaultdict(list)
+    by_sender: dict[str, list[StoredMessage]] = defaultdict(list)
     for message in messages:
         if message.role is Role.ASSISTANT and not message.has_tool_calls:
-            found[message.sender_id].append(message)
-    return found
+            by_sender[message.sender_id].append(message)
+    return by_sender
 
 
 def pieces(messages: Mapping[str, Sequence[StoredMessage]]) -> list[Piece]:
     """Every extraction that there must be."""
     return [
         Piece(agent, room, reply.arrival, mark_of(reply.text))
-        for room, said in messages.items()
-        for agent, replies in replies_of(said).items()
+        for room, messages_of_room in messages.items()
+        for agent, replies in replies_of(messages_of_room).items()
         for reply in replies[EXTRACT_EVERY - 1 :: EXTRACT_EVERY]
     ]
 
@@ -102,11 +102,13 @@ def is_broken_off(message: StoredMessage) -> bool:
     return isinstance(kept, Mapping) and _BROKEN_OFF in kept
 
 
-def _messages(room: Room, known: Known, said: Sequence[StoredMessage]) -> Iterator[str]:
-    by_id = {message.id: message for message in said}
-    yield from (f"{name} is stored {count} times" for name, count in Counter(m.id for m in said).items() if count > 1)
-    if sorted(message.arrival for message in said) != list(range(1, len(said) + 1)):
-        yield f"{room.name}: arrivals are not 1 to {len(said)}"
+def _messages(room: Room, known: Known, messages: Sequence[StoredMessage]) -> Iterator[str]:
+    by_id = {message.id: message for message in messages}
+    yield from (
+        f"{name} is stored {count} times" for name, count in Counter(m.id for m in messages).items() if count > 1
+    )
+    if sorted(message.arrival for message in messages) != list(range(1, len(messages) + 1)):
+        yield f"{room.name}: arrivals are not 1 to {len(messages)}"
     expected: set[str] = set()
     for number in range(known.handed_in[room.name]):
         given = item(room, number)
@@ -118,7 +120,7 @@ def _messages(room: Room, known: Known, said: Sequence[StoredMessage]) -> Iterat
             expected.add(replied[0])
             yield from _lost(*replied, by_id, acknowledged=True)
             yield from _answers(by_id.get(replied[0]), given.messages[0].id, given.agent)
-    yield from (f"{m.id} was never handed in" for m in said if m.id not in expected and not is_broken_off(m))
+    yield from (f"{m.id} was never handed in" for m in messages if m.id not in expected and not is_broken_off(m))
 
 
 def _lost(message_id: str, text: str, by_id: Mapping[str, StoredMessage], *, acknowledged: bool) -> Iterator[str]:
@@ -143,23 +145,25 @@ def _sessions(stored: Stored) -> Iterator[str]:
 
 def _extractions(stored: Stored) -> Iterator[str]:
     expected = {piece.place: piece for piece in pieces(stored.messages)}
-    found = Counter(map(_place, stored.evolutions))
-    yield from (f"the extraction {_told(one)} is missing" for one in sorted(expected.keys() - found.keys()))
-    yield from (f"the extraction {_told(one)} was not due" for one in sorted(found.keys() - expected.keys()))
-    yield from (f"the extraction {_told(one)} is there {count} times" for one, count in found.items() if count > 1)
+    counts = Counter(map(_place, stored.evolutions))
+    yield from (f"the extraction {_place_text(place)} is missing" for place in sorted(expected.keys() - counts.keys()))
+    yield from (f"the extraction {_place_text(place)} was not due" for place in sorted(counts.keys() - expected.keys()))
+    yield from (
+        f"the extraction {_place_text(place)} is there {count} times" for place, count in counts.items() if count > 1
+    )
     made: dict[str | None, list[Memory]] = defaultdict(list)
     for memory in stored.memories:
         made[memory.evolution_id].append(memory)
     strange = made.keys() - {evolution.evolution_id for evolution in stored.evolutions}
-    yield from (f"memories come from {one}, which is no extraction" for one in strange)
+    yield from (f"memories come from {place}, which is no extraction" for place in strange)
     for evolution in stored.evolutions:
         yield from _range(evolution, stored.messages[evolution.room_id])
         yield from _memory(evolution, made[evolution.evolution_id], expected.get(_place(evolution)))
     yield from _overlaps(stored.evolutions)
 
 
-def _range(evolution: Evolution, said: Sequence[StoredMessage]) -> Iterator[str]:
-    covered = [m for m in said if evolution.first_arrival <= m.arrival <= evolution.last_arrival]
+def _range(evolution: Evolution, messages: Sequence[StoredMessage]) -> Iterator[str]:
+    covered = [m for m in messages if evolution.first_arrival <= m.arrival <= evolution.last_arrival]
     agent = evolution.scope.removeprefix("agent:")
     replies = replies_of(covered).get(agent, [])
     if len(replies) != EXTRACT_EVERY or not EXTRACT_EVERY <= evolution.messages <= len(covered):
@@ -195,26 +199,42 @@ def _works(stored: Stored) -> Iterator[str]:
     yield from (f"work {work.work_id} is {work.status}: {work.error}" for work in stored.works if work.status != "done")
     wanted = set(map(_place, stored.evolutions))
     there = Counter(work_place(work) for work in stored.works if work.name == EXTRACTION)
-    yield from (f"no work is written for the extraction {_told(one)}" for one in sorted(wanted - there.keys()))
-    yield from (f"work for the extraction {_told(one)} came to nothing" for one in sorted(there.keys() - wanted))
-    yield from (f"work for the extraction {_told(one)} is there {n} times" for one, n in there.items() if n > 1)
+    yield from (
+        f"no work is written for the extraction {_place_text(place)}" for place in sorted(wanted - there.keys())
+    )
+    yield from (
+        f"work for the extraction {_place_text(place)} came to nothing" for place in sorted(there.keys() - wanted)
+    )
+    yield from (
+        f"work for the extraction {_place_text(place)} is there {n} times" for place, n in there.items() if n > 1
+    )
 
 
 def _paid(known: Known, stored: Stored, folds: Sequence[Evolution]) -> Iterator[str]:
-    asked: dict[Key, list[Request]] = defaultdict(list)
+    requests_by_key: dict[Key, list[Request]] = defaultdict(list)
     for request in sorted(known.requests, key=lambda one: (one.life, one.number)):
-        asked[request.key].append(request)
+        requests_by_key[request.key].append(request)
     keys = {request.number: request.key for request in known.requests}
     merged = [request_of(fold.raw_answer) for fold in folds]
-    used = {**_replies_kept(stored), **_memories_kept(stored), **{keys.get(one, ("fold", "")): one for one in merged}}
-    yield from (f"the merge of request {one} is there {n} times" for one, n in Counter(merged).items() if n > 1)
-    for key, requests in asked.items():
+    used = {
+        **_replies_kept(stored),
+        **_memories_kept(stored),
+        **{keys.get(request_number, ("fold", "")): request_number for request_number in merged},
+    }
+    yield from (
+        f"the merge of request {request_number} is there {n} times"
+        for request_number, n in Counter(merged).items()
+        if n > 1
+    )
+    for key, requests in requests_by_key.items():
         yield from _explained(key, requests)
         if key not in used:
             yield f"{_key(key)}: a model was asked, and nothing came of it"
         elif used[key] and used[key] != requests[-1].number:
             yield f"{_key(key)}: request {used[key]} is kept, and the model was asked once more, {requests[-1].number}"
-    yield from (f"{_key(key)}: kept, and no model was asked" for key in used if used[key] and key not in asked)
+    yield from (
+        f"{_key(key)}: kept, and no model was asked" for key in used if used[key] and key not in requests_by_key
+    )
     yield from _written(stored, merged)
 
 
@@ -227,8 +247,8 @@ def _explained(key: Key, requests: Sequence[Request]) -> Iterator[str]:
 
 def _replies_kept(stored: Stored) -> dict[Key, int]:
     """By what was asked, the request whose answer is stored."""
-    said = [message for messages in stored.messages.values() for message in messages]
-    whole = [message.text for message in said if _REPLY in message.metadata and not is_broken_off(message)]
+    messages = [message for messages in stored.messages.values() for message in messages]
+    whole = [message.text for message in messages if _REPLY in message.metadata and not is_broken_off(message)]
     return {("reply", label): request for label, request in map(last_answered, whole)}
 
 
@@ -250,7 +270,11 @@ def _written(stored: Stored, merged: Collection[int]) -> Iterator[str]:
         if step.work_id in places and step.request not in merged:
             steps[places[step.work_id]].append(step.request)
     finished = Counter(step.request for step in stored.steps)
-    yield from (f"the merge of request {one} has {finished[one]} steps" for one in merged if finished[one] != 1)
+    yield from (
+        f"the merge of request {request_number} has {finished[request_number]} steps"
+        for request_number in merged
+        if finished[request_number] != 1
+    )
     for evolution in stored.evolutions:
         kept, found = request_of(evolution.raw_answer), steps[_place(evolution)]
         if found != [kept]:
@@ -267,7 +291,7 @@ def _place(evolution: Evolution) -> Place:
     return evolution.scope.removeprefix("agent:"), evolution.room_id, evolution.last_arrival
 
 
-def _told(place: Place) -> str:
+def _place_text(place: Place) -> str:
     return f"of {place[0]} in {place[1]} up to {place[2]}"
 
 

@@ -191,7 +191,7 @@ def _lost(known: Known, stored: Stored) -> Iterator[str]:
         count = there.pop((message.room_id, message.id, message.text), 0)
         if count != 1:
             yield f"{message.id} of Ben's in {message.room_id} is stored {count} times"
-    yield from (f"{one[1]} in {one[0]} is nothing that Ben said" for one in there)
+    yield from (f"{lost[1]} in {lost[0]} is nothing that Ben said" for lost in there)
 
 
 def _remembered(known: Known, stored: Stored) -> Iterator[str]:

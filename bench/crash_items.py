@@ -49,13 +49,13 @@ class Item:
 
 def item(room: Room, number: int) -> Item:
     if room.kind == "plain":
-        return Item([_said(room, number, place) for place in range(1 + number % 3)])
+        return Item([_message(room, number, place) for place in range(1 + number % 3)])
     label = f"{room.name}/{number}"
     agent = AGENTS[number % room.agents]
     text = f"ask {label}: is node {number} backed up? 节点 {number} 备份好了吗？"
-    asked = Message(id=label, room_id=room.name, sender_id=f"person-{number % 3}", text=text)
+    question = Message(id=label, room_id=room.name, sender_id=f"person-{number % 3}", text=text)
     if room.kind == "asked":
-        return Item([asked], agent)
+        return Item([question], agent)
     reply = Message(
         id=f"{label}-reply",
         room_id=room.name,
@@ -64,7 +64,7 @@ def item(room: Room, number: int) -> Item:
         text=answer(label, 0),
         reply_to=label,
     )
-    return Item([asked, reply])
+    return Item([question, reply])
 
 
 def answer(label: str, request: int) -> str:
@@ -85,14 +85,14 @@ def memory(mark: str, request: int) -> str:
 
 def last_asked(text: str) -> str:
     """The label of the last question in it, '' for none."""
-    found = _ASKED.findall(text)
-    return found[-1] if found else ""
+    matches = _ASKED.findall(text)
+    return matches[-1] if matches else ""
 
 
 def last_answered(text: str) -> tuple[str, int]:
     """The label of the last answer in it and the request that gave it; ('', 0) for none."""
-    found = _ANSWERED.findall(text)
-    return (found[-1][0], int(found[-1][1])) if found else ("", 0)
+    matches = _ANSWERED.findall(text)
+    return (matches[-1][0], int(matches[-1][1])) if matches else ("", 0)
 
 
 def mark_of(text: str) -> str:
@@ -103,11 +103,11 @@ def mark_of(text: str) -> str:
 
 def request_of(text: str) -> int:
     """Return the number of the request that gave this text, 0 for none."""
-    found = _NUMBERED.search(text)
-    return int(found[1]) if found else 0
+    match = _NUMBERED.search(text)
+    return int(match[1]) if match else 0
 
 
-def _said(room: Room, number: int, place: int) -> Message:
+def _message(room: Room, number: int, place: int) -> Message:
     word = _WORDS[(number + place) % len(_WORDS)]
     return Message(
         id=f"{room.name}/{number}.{place}",

@@ -45,7 +45,7 @@ class Requests(Protocol):
     @property
     def requests(self) -> Sequence[Request]: ...
 
-    def __call__(self, asked: Asked) -> Says: ...
+    def __call__(self, request: Asked) -> Says: ...
 
 
 def url_of(url: str, life: int) -> str:
@@ -53,9 +53,9 @@ def url_of(url: str, life: int) -> str:
     return f"{url}/{life}"
 
 
-def life_of(asked: Asked) -> int:
+def life_of(request: Asked) -> int:
     """Return the process that asked."""
-    return int(asked.path.removesuffix("/chat/completions").rpartition("/")[2])
+    return int(request.path.removesuffix("/chat/completions").rpartition("/")[2])
 
 
 class ScriptedModel:
@@ -65,19 +65,19 @@ class ScriptedModel:
         self.requests: list[Request] = []
         self._chance = random.Random(f"model {seed}")
 
-    def __call__(self, asked: Asked) -> Says:
+    def __call__(self, request: Asked) -> Says:
         number = len(self.requests) + 1
-        life = life_of(asked)
+        life = life_of(request)
         after = self._chance.uniform(0.0, _LONGEST_SECONDS)
-        if asked.model == MEMORIES:
-            mark = mark_of(asked.prompt)
+        if request.model == MEMORIES:
+            mark = mark_of(request.prompt)
             if mark:
-                self.requests.append(Request(life, number, "memory", mark, time.monotonic(), asked))
+                self.requests.append(Request(life, number, "memory", mark, time.monotonic(), request))
             else:  # short memories are merged, once a room has many
-                notes = sha256(asked.prompt.encode()).hexdigest()[:8]
-                self.requests.append(Request(life, number, "fold", notes, time.monotonic(), asked))
+                notes = sha256(request.prompt.encode()).hexdigest()[:8]
+                self.requests.append(Request(life, number, "fold", notes, time.monotonic(), request))
             return Says(text=memory(mark, number), after=after)
-        label = last_asked(str(asked.body["messages"][-1].get("content")))
-        self.requests.append(Request(life, number, "reply", label, time.monotonic(), asked))
+        label = last_asked(str(request.body["messages"][-1].get("content")))
+        self.requests.append(Request(life, number, "reply", label, time.monotonic(), request))
         pieces = answer_pieces(label, number)
         return Says(text="".join(pieces), pieces=pieces, after=after / 2, between=after / 2 / len(pieces))

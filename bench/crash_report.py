@@ -84,15 +84,15 @@ def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
 
 
 def report_done(lives: Sequence[Life], known: Known, stored: Stored) -> None:
-    said = [message for messages in stored.messages.values() for message in messages]
+    messages = [message for messages in stored.messages.values() for message in messages]
     replies = sum(len(each) for messages in stored.messages.values() for each in replies_of(messages).values())
     replied = sum(gave is not None for gave in known.acknowledged.values())
     print(
         f"handed in and acknowledged: {len(known.acknowledged):,}, {replied:,} of them for a reply; "
         f"{sum(life.again for life in lives):,} once more after that, with the same answer"
     )
-    broken = sum(map(is_broken_off, said))
-    print(f"messages stored: {len(said):,}, {replies:,} of them replies ({broken} broken off by a close)")
+    broken = sum(map(is_broken_off, messages))
+    print(f"messages stored: {len(messages):,}, {replies:,} of them replies ({broken} broken off by a close)")
     memories = len(stored.memories)
     fallbacks = sum(evolution.model == FALLBACK for evolution in stored.evolutions)
     print(f"extractions: {len(stored.evolutions):,}, {memories:,} of them with a memory, {fallbacks} without a model")
@@ -100,11 +100,11 @@ def report_done(lives: Sequence[Life], known: Known, stored: Stored) -> None:
 
 def report_asked(lives: Sequence[Life], known: Known, kinds: Sequence[str]) -> None:
     """Return how often models were asked, and asked again."""
-    asked: dict[tuple[str, str], list[Request]] = defaultdict(list)
+    requests_by_key: dict[tuple[str, str], list[Request]] = defaultdict(list)
     for request in known.requests:
-        asked[request.key].append(request)
+        requests_by_key[request.key].append(request)
     for kind in kinds:
-        repeats = [once for key, made in asked.items() if key[0] == kind for once in made[:-1]]
+        repeats = [once for key, made in requests_by_key.items() if key[0] == kind for once in made[:-1]]
         count = sum(request.kind == kind for request in known.requests)
         lost = [late for late in (_lost_after(request, lives[request.life]) for request in repeats) if late is not None]
         ago = f", a median of {median(lost) * 1e3:.0f} ms before that, {max(lost) * 1e3:.0f} at most" if lost else ""

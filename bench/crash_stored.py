@@ -73,14 +73,14 @@ async def read(url: str) -> Stored:
 async def works(url: str) -> list[WorkState]:
     """All durable work there is."""
     desk = open_dbos(url)
-    found: list[WorkState] = []
+    states: list[WorkState] = []
     await desk.open(working=False)
     try:
-        while page := await desk.page(limit=_PAGE, offset=len(found)):
-            found += page
+        while page := await desk.page(limit=_PAGE, offset=len(states)):
+            states += page
     finally:
         await desk.close()
-    return found
+    return states
 
 
 async def is_settled(url: str) -> bool:
@@ -104,10 +104,10 @@ def steps(url: str, answer: str = "raw_answer") -> list[Step]:
         create_engine(place.url),
         f"SELECT workflow_uuid, output, completed_at_epoch_ms FROM {table} ORDER BY workflow_uuid, function_id",
     )
-    found = [(work_id, json.loads(output).get("gave"), at) for work_id, output, at in rows if output]
+    rows_of_steps = [(work_id, json.loads(output).get("gave"), at) for work_id, output, at in rows if output]
     return [
         Step(work_id, request_of(str(gave[answer])), at / 1000)
-        for work_id, gave, at in found
+        for work_id, gave, at in rows_of_steps
         if gave and answer in gave
     ]
 
@@ -117,9 +117,9 @@ def broken_files(url: str) -> list[str]:
     place = location_of(url)
     if not place.on_a_file:
         return []
-    found = {"database": rows_of(own_database(url), "PRAGMA integrity_check")}
-    found["database of work"] = rows_of(create_engine(place.url), "PRAGMA integrity_check")
-    return [f"{name}: {row[0]}" for name, rows in found.items() for row in rows if row[0] != "ok"]
+    faults = {"database": rows_of(own_database(url), "PRAGMA integrity_check")}
+    faults["database of work"] = rows_of(create_engine(place.url), "PRAGMA integrity_check")
+    return [f"{name}: {row[0]}" for name, rows in faults.items() for row in rows if row[0] != "ok"]
 
 
 def _waiting(rooms: int) -> list[str]:
@@ -128,7 +128,14 @@ def _waiting(rooms: int) -> list[str]:
 
 def _agents(messages: Mapping[str, Sequence[StoredMessage]]) -> list[str]:
     """The scopes of whoever replied."""
-    return sorted({f"agent:{m.sender_id}" for said in messages.values() for m in said if m.role is Role.ASSISTANT})
+    return sorted(
+        {
+            f"agent:{m.sender_id}"
+            for messages_of_room in messages.values()
+            for m in messages_of_room
+            if m.role is Role.ASSISTANT
+        }
+    )
 
 
 async def log_of(storage: Storage, scope: str) -> list[Change]:
@@ -153,13 +160,13 @@ async def versions_of(storage: Storage, log: Sequence[Change]) -> dict[str, Memo
 
 async def records_of(storage: Storage, scope: str) -> list[Evolution]:
     """The newest first."""
-    found: list[Evolution] = []
+    records: list[Evolution] = []
     async with storage.reading("default") as work:
         while page := await work.memories.evolutions(
-            scope=scope, before=found[-1].evolution_id if found else None, limit=_PAGE
+            scope=scope, before=records[-1].evolution_id if records else None, limit=_PAGE
         ):
-            found += page
-    return found
+            records += page
+    return records
 
 
 async def differences(storage: Storage, scope: str, log: Sequence[Change], tables: Mapping[str, Memory]) -> list[str]:
@@ -168,7 +175,9 @@ async def differences(storage: Storage, scope: str, log: Sequence[Change], table
     if [change.number for change in log] != list(range(1, len(log) + 1)):
         wrong.append(f"{scope}: its log has a gap")
     replayed = replay(log)
-    differing = [one for one in sorted({*replayed, *tables}) if replayed.get(one) != tables.get(one)]
+    differing = [
+        memory_id for memory_id in sorted({*replayed, *tables}) if replayed.get(memory_id) != tables.get(memory_id)
+    ]
     wrong += [f"{scope}: the log and the table differ about {memory_id}" for memory_id in differing]
     async with storage.reading("default") as work:
         heads = await work.memories.count(scopes=[scope], kinds=tuple(MemoryKind), status=None)

@@ -118,8 +118,8 @@ class Victim(ABC):
         pending: set[asyncio.Future[Any]] = {waiting, *talks}
         while waiting in pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                one.result()
+            for task in done:
+                task.result()
             if pending == {waiting}:
                 self._pipe.send(Said("idle"))
 

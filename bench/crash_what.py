@@ -59,8 +59,13 @@ def answered(*kinds: str) -> Callable[[Life, Sequence[Request], float], float | 
 
     def moment(life: Life, requests: Sequence[Request], after: float) -> float | None:
         kind = kinds[life.number % len(kinds)]
-        late = (one for one in requests[-_LATE_REQUESTS:] if (one.kind, one.life) == (kind, life.number))
-        return min((one.answered_at for one in late if one.answered_at and one.answered_at >= after), default=None)
+        late = (
+            request for request in requests[-_LATE_REQUESTS:] if (request.kind, request.life) == (kind, life.number)
+        )
+        return min(
+            (request.answered_at for request in late if request.answered_at and request.answered_at >= after),
+            default=None,
+        )
 
     return moment
 

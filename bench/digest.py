@@ -85,8 +85,8 @@ async def _read(path: Path) -> tuple[list[Entry], dict[int, str]]:
 
 
 def _days(entries: Sequence[Entry], gold: Mapping[int, str]) -> Iterator[Day]:
-    said = sum(entry.message.role is not Role.SYSTEM for entry in entries)
-    if 2 * len(gold) < said:
+    count_spoken = sum(entry.message.role is not Role.SYSTEM for entry in entries)
+    if 2 * len(gold) < count_spoken:
         part = [entry for entry in entries if min(gold) <= entry.message.arrival <= max(gold)]
         yield Day(part, gold)
         return
@@ -113,8 +113,8 @@ def _coverage(days: Sequence[Day], budget: int, tokens: EncodingTokens) -> str:
             pure.append(share)
             pure_of_several += [share] * several
         for name, baseline in BASELINES.items():
-            found = baseline(day.entries, budget, tokens.count)
-            others[name] += len(day.wanted & {day.gold.get(entry.message.arrival) for entry in found})
+            picked = baseline(day.entries, budget, tokens.count)
+            others[name] += len(day.wanted & {day.gold.get(entry.message.arrival) for entry in picked})
     beside = ", ".join(f"{name} {share / wanted:.1%}" for name, share in others.items())
     of_several = f"{_mean(pure_of_several):.1%} of {len(pure_of_several)} that cite several"
     return f"shown {shown / wanted:.1%} ({beside}); purity {_mean(pure):.1%} of {len(pure)} entries, {of_several}"
@@ -135,9 +135,9 @@ def _mean(values: Sequence[float]) -> float:
 
 def _questions(days: Sequence[Day]) -> str:
     """Return how well questions that nobody answers later in their gold conversation are found."""
-    found: set[tuple[int, int]] = set()
+    picked: set[tuple[int, int]] = set()
     truth: set[tuple[int, int]] = set()
-    asked = 0
+    count_asked = 0
     for number, day in enumerate(days):
         by_name: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in day.entries:
@@ -145,16 +145,16 @@ def _questions(days: Sequence[Day]) -> str:
                 by_name[day.gold[entry.message.arrival]].append(entry)
         for members in by_name.values():
             for entry in filter(is_asking, members):
-                asked += 1
-                later = (one for one in members if one.message.arrival > entry.message.arrival)
-                if all(one.message.sender_id == entry.message.sender_id for one in later):
+                count_asked += 1
+                later = (member for member in members if member.message.arrival > entry.message.arrival)
+                if all(entry_after.message.sender_id == entry.message.sender_id for entry_after in later):
                     truth.add((number, entry.message.arrival))
         for talk in talks_of(day.entries):
             its = [entry.message.arrival for entry in talk.open_questions]
-            found.update((number, arrival) for arrival in its if arrival in day.gold)
-    hits = len(found & truth)
-    precision, recall = hits / max(len(found), 1), hits / max(len(truth), 1)
-    return f"precision {precision:.2f}, recall {recall:.2f} ({len(truth)} open of {asked}, {len(found)} found)"
+            picked.update((number, arrival) for arrival in its if arrival in day.gold)
+    hits = len(picked & truth)
+    precision, recall = hits / max(len(picked), 1), hits / max(len(truth), 1)
+    return f"precision {precision:.2f}, recall {recall:.2f} ({len(truth)} open of {count_asked}, {len(picked)} found)"
 
 
 def _titles(rooms: Sequence[Sequence[Entry]]) -> str:
@@ -170,17 +170,17 @@ def _titles(rooms: Sequence[Sequence[Entry]]) -> str:
             texts = [[words(entry.message.text) for entry in talk.entries] for talk in group]
             for place, talk in enumerate(group):
                 title = title_of(talk, known)
-                asked = words(title)
+                title_words = words(title)
                 tried += 1
-                docs = [[word for text in one for word in text] for one in texts]
-                whole += _finds(asked, docs, place)
-                source = max(texts[place], key=lambda text: len(set(text) & set(asked)))
+                docs = [[word for text in text for word in text] for text in texts]
+                whole += _finds(title_words, docs, place)
+                source = max(texts[place], key=lambda text: len(set(text) & set(title_words)))
                 docs[place] = [word for text in texts[place] if text is not source for word in text]
-                rest += _finds(asked, docs, place)
+                rest += _finds(title_words, docs, place)
     return f"{whole / max(tried, 1):.1%} of {tried} found first, {rest / max(tried, 1):.1%} without their own message"
 
 
-def _finds(asked: Sequence[str], docs: Sequence[Sequence[str]], place: int) -> bool:
+def _finds(title_words: Sequence[str], docs: Sequence[Sequence[str]], place: int) -> bool:
     """Return True if BM25 puts this document alone first."""
     counts = [Counter(doc) for doc in docs]
     having = Counter(word for count in counts for word in count)
@@ -193,7 +193,7 @@ def _finds(asked: Sequence[str], docs: Sequence[Sequence[str]], place: int) -> b
             * count[word]
             * 2.2
             / (count[word] + size)
-            for word in set(asked)
+            for word in set(title_words)
         ]
         scores.append(sum(parts))
     best = max(scores)
@@ -209,18 +209,20 @@ async def _timed(arguments: argparse.Namespace) -> None:
         with open_import(path, "jsonl") as export:
             for item in export:
                 if not isinstance(item, Bad) and len(messages) < arguments.unread:
-                    one, at = item.message, begin + timedelta(seconds=20 * len(messages))
-                    new = replace(one, id=f"n{len(messages)}", room_id="timed", sent_at=at, reply_to=None, root_id=None)
+                    message, at = item.message, begin + timedelta(seconds=20 * len(messages))
+                    new = replace(
+                        message, id=f"n{len(messages)}", room_id="timed", sent_at=at, reply_to=None, root_id=None
+                    )
                     messages.append(new)
     async with roomlore.open("sqlite://", background=False) as lore:
         await lore.messages.add(messages)
         seconds, processor = [], []
         for _ in range(5):
             began, used = time.perf_counter(), time.process_time()
-            found = await lore.digest("timed", since=begin, max_tokens=800)
+            made = await lore.digest("timed", since=begin, max_tokens=800)
             seconds.append(time.perf_counter() - began)
             processor.append(time.process_time() - used)
     median, most = sorted(seconds)[2], max(seconds)
     print(
-        f"\n{found.messages:,} unread: median {median:.2f} s, most {most:.2f} s, of a processor {min(processor):.2f} s"
+        f"\n{made.messages:,} unread: median {median:.2f} s, most {most:.2f} s, of a processor {min(processor):.2f} s"
     )

@@ -15,39 +15,39 @@ _DAMPING, _MIN = 0.85, 0.1
 _ROUNDS = 60
 
 
-def _said(entries: Iterable[Entry]) -> list[tuple[Entry, str]]:
+def _sentences(entries: Iterable[Entry]) -> list[tuple[Entry, str]]:
     spoken = (entry for entry in entries if entry.message.role is not Role.SYSTEM)
     return [(entry, sentence) for entry in spoken for sentence in sentences(entry.message.text)]
 
 
 def _taken(ranked: Sequence[tuple[Entry, str]], budget: int, count: Count) -> list[Entry]:
     """Return the messages of the sentences, in this order, that fit with the ids beside them."""
-    left, found = budget, []
+    left, taken = budget, []
     sizes = count([f"- {sentence} [{entry.message.id}]\n" for entry, sentence in ranked])
     for (entry, _), size in zip(ranked, sizes, strict=True):
         if size <= left:
             left -= size
-            found.append(entry)
-    return found
+            taken.append(entry)
+    return taken
 
 
 def first(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
-    return _taken(_said(entries), budget, count)
+    return _taken(_sentences(entries), budget, count)
 
 
 def last(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
-    return _taken(_said(entries)[::-1], budget, count)
+    return _taken(_sentences(entries)[::-1], budget, count)
 
 
 def lexrank(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
     """Return the messages of the sentences that are most like the others, by LexRank."""
-    said = _said(entries)[:_MAX]
+    said = _sentences(entries)[:_MAX]
     counts = [Counter(words(sentence)) for _, sentence in said]
-    having = Counter(word for one in counts for word in one)
+    having = Counter(word for counted in counts for word in counted)
     names = {word: place for place, word in enumerate(having)}
     table = np.zeros((len(said), len(names)), np.float32)
-    for row, one in enumerate(counts):
-        for word, times in one.items():
+    for row, counted in enumerate(counts):
+        for word, times in counted.items():
             table[row, names[word]] = times * math.log(len(said) / having[word])
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-9)
     alike = table @ table.T

@@ -51,97 +51,99 @@ def heard(scope: str, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
     return [message for message in messages if scope != ABOUT or message.sender_id == ANN]
 
 
-def differences(told: Told, rules: Rules) -> Iterator[str]:
+def differences(evolution: Told, rules: Rules) -> Iterator[str]:
     """Between what is stored and what must have been done, a line each."""
-    labels = {handle: source.message_id for handle, source in _handles(told).items()}
-    if dict(told.shown.labels) != labels:
-        yield f"its model was shown {list(told.shown.labels.values())}, and it read {list(labels.values())}"
+    labels = {handle: source.message_id for handle, source in _handles(evolution).items()}
+    if dict(evolution.shown.labels) != labels:
+        yield f"its model was shown {list(evolution.shown.labels.values())}, and it read {list(labels.values())}"
         return
-    again = planned(told, rules)
+    again = planned(evolution, rules)
     if again is None:
         yield "its model was shown memories that its scope did not have"
         return
-    if _without_evidence(again.changes) != _without_evidence(told.own):
-        yield f"its answer asks for {_said(again.changes)}, and it did {_said(told.own)}"
-    if tuple((one.text, one.reason) for one in again.rejected) != told.record.quarantined:
+    if _without_evidence(again.changes) != _without_evidence(evolution.own):
+        yield f"its answer asks for {_actions(again.changes)}, and it did {_actions(evolution.own)}"
+    if tuple((rejection.text, rejection.reason) for rejection in again.rejected) != evolution.record.quarantined:
         yield "it refused other lines of its answer than it must"
 
 
 def _without_evidence(changes: Sequence[Change]) -> list[Change]:
     """The changes without who heard and who said what they rest on, which follow from rooms and not from an answer."""
-    return [replace(one, memory=replace(one.memory, evidence=(), said_by=())) for one in changes]
+    return [replace(change, memory=replace(change.memory, evidence=(), said_by=())) for change in changes]
 
 
-def planned(told: Told, rules: Rules) -> Plan | None:
+def planned(evolution: Told, rules: Rules) -> Plan | None:
     """Return what it must have done; None if its model was shown memories that do not exist."""
-    offered = _offered(told)
+    offered = _offered(evolution)
     if offered is None:
         return None
-    raw = told.record.raw_answer
-    first = raw[: told.record.facts.get("first_chars", len(raw))]
+    raw = evolution.record.raw_answer
+    first = raw[: evolution.record.facts.get("first_chars", len(raw))]
     checked = [
         checked_answer(
             text,
-            template=_templates().get(told.record.prompt_hash, ""),
+            template=_templates().get(evolution.record.prompt_hash, ""),
             offered=offered,
-            shown=_shown(told).text,
+            shown=_shown(evolution).text,
             silent=lambda _: False,
             repair=repaired,
         )
         for text in (first, raw[len(first) + 1 :])
     ]
     answer = joined(*checked, after=first.count("\n") + 1)
-    return _plan(told, answer, offered, rules)
+    return _plan(evolution, answer, offered, rules)
 
 
 @lru_cache(maxsize=1)
 def _templates() -> dict[str, str]:
     """The prompts that ship, by their hash."""
-    files = [one for one in resources.files("roomlore.prompts").iterdir() if one.name.endswith(".md")]
-    prompts = [Prompt(one.name, one.read_text(encoding="utf-8")) for one in files]
+    files = [path for path in resources.files("roomlore.prompts").iterdir() if path.name.endswith(".md")]
+    prompts = [Prompt(file.name, file.read_text(encoding="utf-8")) for file in files]
     return {prompt.hash: prompt.text for prompt in prompts}
 
 
-def _handles(told: Told) -> Mapping[str, Source]:
-    return _shown(told).handles
+def _handles(evolution: Told) -> Mapping[str, Source]:
+    return _shown(evolution).handles
 
 
-def _shown(told: Told) -> ShownMessages:
+def _shown(evolution: Told) -> ShownMessages:
     """The messages as its model saw them, but for the zone of their times."""
-    return show_messages(told.covered, room_id=told.record.room_id, quoted={}, people={}, zone=UTC)
+    return show_messages(evolution.covered, room_id=evolution.record.room_id, quoted={}, people={}, zone=UTC)
 
 
-def _offered(told: Told) -> dict[str, Memory] | None:
+def _offered(evolution: Told) -> dict[str, Memory] | None:
     """Return what the model was shown, by handle; None if it was shown what does not exist."""
-    versions = {memory.statement: memory for memory in replay(told.before).values()}
-    if not set(told.shown.memories.values()) <= versions.keys():
+    versions = {memory.statement: memory for memory in replay(evolution.before).values()}
+    if not set(evolution.shown.memories.values()) <= versions.keys():
         return None
-    found = handles_of(versions[statement] for statement in told.shown.memories.values())
-    return found if list(found) == list(told.shown.memories) else None
+    handles = handles_of(versions[statement] for statement in evolution.shown.memories.values())
+    return handles if list(handles) == list(evolution.shown.memories) else None
 
 
-def _plan(told: Told, answer: Answer, offered: Mapping[str, Memory], rules: Rules) -> Plan:
-    versions = replay(told.before)
+def _plan(evolution: Told, answer: Answer, offered: Mapping[str, Memory], rules: Rules) -> Plan:
+    versions = replay(evolution.before)
     in_force = active(versions)
     latest: dict[str, int] = {}
     for memory in versions.values():
         latest[memory.lineage_id] = max(latest.get(memory.lineage_id, 0), memory.version)
     offered_ids = {memory.memory_id for memory in offered.values()}
     unseen = {comparison_form(memory.statement) for memory in in_force if memory.memory_id not in offered_ids}
-    ids = _ids(told.own)
+    ids = _ids(evolution.own)
     return plan(
         answer,
         PlanInput(
             offered=offered,
-            messages=_handles(told),
+            messages=_handles(evolution),
             similar=similarity,
             rules=rules,
-            state=ScopeState(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
-            kind=told.kind,
-            evolution_id=told.record.evolution_id,
+            state=ScopeState(
+                scope=evolution.record.scope, number=len(evolution.before), active=len(in_force), latest=latest
+            ),
+            kind=evolution.kind,
+            evolution_id=evolution.record.evolution_id,
             new_id=lambda: next(ids),
-            actor=told.record.model,
-            now=told.own[0].at if told.own else told.record.finished_at,
+            actor=evolution.record.model,
+            now=evolution.own[0].at if evolution.own else evolution.record.finished_at,
             taken=lambda statement: comparison_form(statement) in unseen,
         ),
     )
@@ -153,5 +155,5 @@ def _ids(own: Sequence[Change]) -> Iterator[str]:
     yield from (f"another-{number}" for number in count(1))
 
 
-def _said(changes: Sequence[Change]) -> list[str]:
+def _actions(changes: Sequence[Change]) -> list[str]:
     return [f"{change.number} {change.action.value} {change.memory.memory_id}" for change in changes]

@@ -67,8 +67,8 @@ def act(room: Room, number: int) -> Act:
 def messages(room: Room, number: int) -> list[Message]:
     """Return the messages added at once if the number does nothing else."""
     if room.scope == ABOUT:
-        return [_said(room, number, place, sender) for place, sender in enumerate((ANN, _PEOPLE[number % 3]))]
-    return [_said(room, number, place, _PEOPLE[(number + place) % 3]) for place in range(1 + number % 3)]
+        return [_message(room, number, place, sender) for place, sender in enumerate((ANN, _PEOPLE[number % 3]))]
+    return [_message(room, number, place, _PEOPLE[(number + place) % 3]) for place in range(1 + number % 3)]
 
 
 def edited(label: str) -> str:
@@ -76,10 +76,10 @@ def edited(label: str) -> str:
     return f"edit {label}: 手改的"
 
 
-def told(result: EvolutionResult) -> str:
+def report_of(result: EvolutionResult) -> str:
     """Return what somebody is told of an evolution, in a line."""
     did = [f"{change.number} {change.action.value} {change.memory.memory_id}" for change in result.changes]
-    return "; ".join([f"{result.messages} messages", *did, *(one.reason for one in result.rejected)])
+    return "; ".join([f"{result.messages} messages", *did, *(rejection.reason for rejection in result.rejected)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ def answer(number: int, shown: Shown) -> str:
     operations = [_operation(number, "keep", old_id="m1"), _operation(number, "delete", old_id="m99")]
     operations += [_operation(number, "create", place=place, evidence=evidence) for place in range(number % 3)]
     if handles and number % 4:
-        one = handles.pop()
-        update = {"old_id": one, "evidence": evidence, "confidence": 0.7}
-        operations.append(_operation(number, "update", place=7, habits=_habits(shown, one), **update))
+        handle = handles.pop()
+        update = {"old_id": handle, "evidence": evidence, "confidence": 0.7}
+        operations.append(_operation(number, "update", place=7, habits=_habits(shown, handle), **update))
     if len(handles) > 2 and number % 3 == 1:
         both = [handles.pop(), handles.pop()]
         operations.append(_operation(number, "update", place=8, habits=_habits(shown, *both), old_ids=both))
@@ -132,19 +132,21 @@ def _operation(
     number: int, action: str, *, place: int | None = None, habits: str = "", **fields: Any
 ) -> dict[str, Any]:
     """`habits`: of the memories that an update is to replace, which it keeps."""
-    told = habits or _HABITS[(number + (place or 0)) % 5]
-    statement = {} if place is None else {"statement": f"request n{number}p{place} by n{number} {told}"}
+    habit_text = habits or _HABITS[(number + (place or 0)) % 5]
+    statement = {} if place is None else {"statement": f"request n{number}p{place} by n{number} {habit_text}"}
     return {"action": action, **statement, "change_reason": f"request {number}", **fields}
 
 
 def _habits(shown: Shown, *handles: str) -> str:
     """Return what these memories say, without the requests that said it: each habit once."""
-    said = [shown.memories[handle] for handle in handles]
-    told = [one.split(" ", 4)[4] if one.startswith("request n") else one for one in said]
-    return " & ".join(dict.fromkeys(habit for one in told for habit in one.split(" & ")))
+    statements = [shown.memories[handle] for handle in handles]
+    habits = [
+        statement.split(" ", 4)[4] if statement.startswith("request n") else statement for statement in statements
+    ]
+    return " & ".join(dict.fromkeys(habit for habit_list in habits for habit in habit_list.split(" & ")))
 
 
-def _said(room: Room, number: int, place: int, sender: str) -> Message:
+def _message(room: Room, number: int, place: int, sender: str) -> Message:
     label = f"{room.name}/{number}.{place}"
     return Message(
         id=label, room_id=room.name, sender_id=sender, text=f"{label} {_WORDS[(number + place) % len(_WORDS)]}"

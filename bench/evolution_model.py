@@ -27,10 +27,10 @@ class ScriptedModel:
         self.requests: list[EvolutionRequest] = []
         self._chance = random.Random(f"model {seed}")
 
-    def __call__(self, asked: Asked) -> Says:
+    def __call__(self, request: Asked) -> Says:
         number = len(self.requests) + 1
-        shown = Shown.of(asked.prompt)
-        label = hashlib.sha256(asked.prompt.encode()).hexdigest()[:16]
-        request = EvolutionRequest(life_of(asked), number, "evolution", label, time.monotonic(), asked, shown)
-        self.requests.append(request)
+        shown = Shown.of(request.prompt)
+        label = hashlib.sha256(request.prompt.encode()).hexdigest()[:16]
+        noted = EvolutionRequest(life_of(request), number, "evolution", label, time.monotonic(), request, shown)
+        self.requests.append(noted)
         return Says(text=answer(number, shown), after=self._chance.uniform(0.0, _LONGEST_SECONDS))

@@ -19,8 +19,8 @@ def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
     """Return what a life was doing when it was killed, which may be several things."""
     yield phase(life)
     doing = {_DOING[act(_BY_NAME[room], number)] for room, number in life.under_way}
-    yield from (f"- {one}" for one in doing)
-    if any(one.life == life.number and (one.answered_at or life.ended) >= life.ended for one in requests):
+    yield from (f"- {line}" for line in doing)
+    if any(request.life == life.number and (request.answered_at or life.ended) >= life.ended for request in requests):
         yield "- a model was thinking"
 
 
@@ -45,7 +45,7 @@ def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
 def saved(lives: Sequence[Life], stored: Stored) -> int:
     """Return how often a kill fell between a model's written answer and what was kept of it."""
     offset = time.time() - time.monotonic()
-    kept = {one.evolution_id: one.finished_at.timestamp() for each in stored.records.values() for one in each}
+    kept = {record.evolution_id: record.finished_at.timestamp() for each in stored.records.values() for record in each}
     ends = {work.work_id: kept.get(str(work.arguments.get("evolution_id"))) for work in stored.works}
     spans = [(step.at, end) for step in stored.steps if (end := ends.get(step.work_id))]
     kills = [life.ended + offset for life in lives if life.killed]
@@ -53,7 +53,7 @@ def saved(lives: Sequence[Life], stored: Stored) -> int:
 
 
 def _read(stored: Stored) -> int:
-    return sum(one.messages for each in stored.records.values() for one in each if one.status != "failed")
+    return sum(record.messages for each in stored.records.values() for record in each if record.status != "failed")
 
 
 def _listed(counts: Counter[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import roomlore
 from bench.crash_victim import Task, Victim
-from bench.evolution_items import ROOMS, Room, act, edited, messages, told
+from bench.evolution_items import ROOMS, Room, act, edited, messages, report_of
 from bench.evolution_model import EVOLUTIONS
 from roomlore import Conflict, Settings
 from roomlore.core.chat import EVOLVE_MODEL
@@ -72,7 +72,7 @@ async def _evolve(lore: roomlore.Lore, room: Room) -> tuple[str, str]:
         result = await lore.memories.evolve(room.scope, days=_DAYS, mode="llm")
     except Conflict:
         return "", ""
-    return (result.evolution_id, told(result)) if result.messages else ("", "")
+    return (result.evolution_id, report_of(result)) if result.messages else ("", "")
 
 
 async def _edit(lore: roomlore.Lore, room: Room, number: int) -> tuple[str, str]:

@@ -71,9 +71,12 @@ async def fill(lore: Lore, groups: Sequence[str]) -> None:
     """Every group has the same messages, and memories that differ in their numbers."""
     progress = Progress("groups", len(groups))
     for number, group in enumerate(groups):
-        said = [Message(id=m.id, room_id=group, sender_id=m.sender_id, text=m.text) for m in chat(group, MESSAGES)]
-        await lore.messages.add(said)
-        known = [NewMemory(scope=f"group:{group}", statement=one, kind=MemoryKind.GROUP) for one in statements(number)]
+        messages = [Message(id=m.id, room_id=group, sender_id=m.sender_id, text=m.text) for m in chat(group, MESSAGES)]
+        await lore.messages.add(messages)
+        known = [
+            NewMemory(scope=f"group:{group}", statement=statement, kind=MemoryKind.GROUP)
+            for statement in statements(number)
+        ]
         await lore.memories.add_all(known)
         progress.at(number)
     progress.end(len(groups))
@@ -105,8 +108,8 @@ def answer(number: int) -> str:
     known = statements(number)
     operations: list[dict[str, Any]] = [
         *(
-            {"action": "update", "old_id": f"m{n}", "statement": f"{known[n - 1]}, {said[:120]}"}
-            for n, said in enumerate(_new(5), 1)
+            {"action": "update", "old_id": f"m{n}", "statement": f"{known[n - 1]}, {text[:120]}"}
+            for n, text in enumerate(_new(5), 1)
         ),
         *(
             {
@@ -116,12 +119,12 @@ def answer(number: int) -> str:
             }
             for n in (1, 2)
         ),
-        *({"action": "create", "statement": f"{said}, newly"} for said in _new(3)),
+        *({"action": "create", "statement": f"{text}, newly"} for text in _new(3)),
         *({"action": "delete", "old_id": f"m{n}"} for n in (48, 49)),
         *({"action": "keep", "old_id": f"m{n}"} for n in range(30, 40)),
     ]
-    told = {"change_reason": "seen again and again", "tags": ["habit"], "evidence": ["c3", "c70", "c199"]}
-    return "\n".join(json.dumps({**operation, **told}, ensure_ascii=False) for operation in operations)
+    fields = {"change_reason": "seen again and again", "tags": ["habit"], "evidence": ["c3", "c70", "c199"]}
+    return "\n".join(json.dumps({**operation, **fields}, ensure_ascii=False) for operation in operations)
 
 
 def _new(count: int) -> list[str]:
@@ -162,13 +165,13 @@ async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
         patch.object(applying, "checked_answer", _timed_here(checked_answer, "read the answer", taken)),
         patch.object(applying, "plan", _timed_here(plan, "guards and plan", taken)),
     ]
-    for one in timed:
-        one.start()
+    for timer in timed:
+        timer.start()
     started, worked = time.perf_counter(), time.process_time()
     result = await service.evolve(tenant="default", scope=f"group:{group}", days=_DAYS, mode="llm")
     total, worked = time.perf_counter() - started, time.process_time() - worked
-    for one in timed:
-        one.stop()
+    for timer in timed:
+        timer.stop()
     if len(result.changes) != CHANGES or result.messages != MESSAGES:
         raise SystemExit(f"{len(result.changes)} changes by {result.messages} messages: {result.rejected}")
     for part, seconds in taken.items():
@@ -205,5 +208,5 @@ def _timed_here(call: Callable[..., Any], part: str, taken: dict[str, float]) ->
 def report(parts: Parts) -> None:
     print("| part | median ms | middle half |\n|---|---|---|")
     for part, seconds in parts.items():
-        low, _, high = (1e3 * one for one in quantiles(seconds, n=4))
+        low, _, high = (1e3 * quantile for quantile in quantiles(seconds, n=4))
         print(f"| {part} | {1e3 * median(seconds):.1f} | {low:.1f} to {high:.1f} |")

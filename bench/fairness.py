@@ -83,9 +83,9 @@ async def _compare(name: str, work: Work, address: str, keys: dict[str, str], ar
         with _flooding(address, keys["loud"], arguments.connections, turn, rates):
             await asyncio.sleep(1.0)
             took[True] += await _ask(work, address, keys["quiet"], arguments.requests, arguments.pause)
-    alone, beside = ((median(one) * 1000, quantiles(one, n=20)[18] * 1000) for one in (took[False], took[True]))
-    told = f"{alone[0]:.2f} | {alone[1]:.2f} | {beside[0]:.2f} | {beside[1]:.2f} | {beside[0] / alone[0]:.2f}"
-    print(f"| {name} | {work[0]} | {told} | {median(rates):,.0f} |", flush=True)
+    alone, beside = ((median(times) * 1000, quantiles(times, n=20)[18] * 1000) for times in (took[False], took[True]))
+    cells = f"{alone[0]:.2f} | {alone[1]:.2f} | {beside[0]:.2f} | {beside[1]:.2f} | {beside[0] / alone[0]:.2f}"
+    print(f"| {name} | {work[0]} | {cells} | {median(rates):,.0f} |", flush=True)
 
 
 async def _ask(work: Work, address: str, key: str, requests: int, pause: float) -> list[float]:
@@ -104,8 +104,8 @@ async def _ask(work: Work, address: str, key: str, requests: int, pause: float) 
 
 
 def _request(work: Work, key: str, new_id: str) -> bytes:
-    said = {**work[2], "id": new_id} if work[1] == "/messages" else work[2]
-    body = json.dumps(said).encode()
+    body_of_message = {**work[2], "id": new_id} if work[1] == "/messages" else work[2]
+    body = json.dumps(body_of_message).encode()
     head = f"POST {work[1]} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
@@ -157,8 +157,8 @@ async def _flood(address: str, key: str, connections: int, turn: str) -> None:
     print("begun", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     seconds = time.perf_counter() - begun
-    for one in talks:
-        one.cancel()
+    for task in talks:
+        task.cancel()
     failed = [one for one in await asyncio.gather(*talks, return_exceptions=True) if isinstance(one, RuntimeError)]
     print(f"{sent / seconds:.1f}", flush=True)
     if failed:

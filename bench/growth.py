@@ -72,70 +72,70 @@ async def run(arguments: argparse.Namespace) -> None:
         folder = arguments.store or Path(closing.enter_context(TemporaryDirectory(prefix="roomlore-growth-")))
         folder.mkdir(parents=True, exist_ok=True)
         server = closing.enter_context(databases.database(arguments.database)) if arguments.database else None
-        subjects, said = [], [message.text for message in MadeUpRoom(1, arguments.room).said()]
+        subjects, texts = [], [message.text for message in MadeUpRoom(1, arguments.room).said()]
         for messages in sorted(arguments.messages):
             url = database(folder, server, f"growth_{messages}")
             await copied_store.build(url, messages, big=messages // 10, room=arguments.room)
             rooms = (messages - messages // 10) // arguments.room
-            subjects.append(Subject(messages, url, rooms, str(arguments.room - 1), said))
+            subjects.append(Subject(messages, url, rooms, str(arguments.room - 1), texts))
         print(_head(subjects), flush=True)
         for name, kind in CALLS.items():
             await _in_turn(subjects, name, kind, min(kind.most, arguments.rounds))
             print(_row(name, subjects), flush=True)
         print(f"\nresident: {resident() / 1e6:,.0f} MB", flush=True)
-        for one in subjects if arguments.verify else ():
-            await _verify(one)
+        for subject in subjects if arguments.verify else ():
+            await _verify(subject)
 
 
 async def _in_turn(subjects: Sequence[Subject], name: str, kind: "Kind", rounds: int) -> None:
     async with AsyncExitStack() as closing:
-        for one in subjects:
-            one.begin(await closing.enter_async_context(opened(one.url, plain=True)))
+        for subject in subjects:
+            subject.begin(await closing.enter_async_context(opened(subject.url, plain=True)))
         for turn in range(rounds):
-            for one in subjects if turn % 2 else reversed(subjects):
-                room_id = _LARGE if kind.large else one.fresh.pop()
+            for subject in subjects if turn % 2 else reversed(subjects):
+                room_id = _LARGE if kind.large else subject.fresh.pop()
                 if kind.again:
-                    await kind.call(one, room_id)
-                one.seconds[name].append(await kind.call(one, room_id))
+                    await kind.call(subject, room_id)
+                subject.seconds[name].append(await kind.call(subject, room_id))
 
 
-async def _verify(one: Subject) -> None:
+async def _verify(subject: Subject) -> None:
     began = time.perf_counter()
-    async with opened(one.url, plain=True) as lore:
+    async with opened(subject.url, plain=True) as lore:
         report = await lore.privacy.verify()
-    found = "sound" if report.sound else f"not sound: {report}"
-    print(f"{one.messages:,} messages verified in {time.perf_counter() - began:,.0f} s: {found}", flush=True)
+    verdict = "sound" if report.sound else f"not sound: {report}"
+    print(f"{subject.messages:,} messages verified in {time.perf_counter() - began:,.0f} s: {verdict}", flush=True)
 
 
-async def _context(one: Subject, room_id: str) -> float:
-    last = one.rng.randrange(one.large // 2, one.large) if room_id == _LARGE else one.newest
-    return await timed(one.lore.context.build(room_id, str(last)))
+async def _context(subject: Subject, room_id: str) -> float:
+    last = subject.rng.randrange(subject.large // 2, subject.large) if room_id == _LARGE else subject.newest
+    return await timed(subject.lore.context.build(room_id, str(last)))
 
 
-async def _search(one: Subject, room_id: str) -> float:
-    return await timed(one.lore.messages.search(room_id, question(one.rng, one.said)))
+async def _search(subject: Subject, room_id: str) -> float:
+    return await timed(subject.lore.messages.search(room_id, question(subject.rng, subject.said)))
 
 
-async def _add(one: Subject, room_id: str) -> float:
-    return await timed(one.lore.messages.add(_message(one, room_id, "ann")))
+async def _add(subject: Subject, room_id: str) -> float:
+    return await timed(subject.lore.messages.add(_message(subject, room_id, "ann")))
 
 
-async def _digest(one: Subject, room_id: str) -> float:
-    last = (await one.lore.messages.get(room_id, one.newest)).message.at
-    return await timed(one.lore.digest(room_id, since=last - _DIGEST, mode="offline"))
+async def _digest(subject: Subject, room_id: str) -> float:
+    last = (await subject.lore.messages.get(room_id, subject.newest)).message.at
+    return await timed(subject.lore.digest(room_id, since=last - _DIGEST, mode="offline"))
 
 
-async def _recall(one: Subject, room_id: str) -> float:
+async def _recall(subject: Subject, room_id: str) -> float:
     scope = f"group:{room_id}"
-    await one.lore.memories.add(scope, "They roll the database back on the first Monday of the month")
-    asked = [{"role": "user", "content": "When do they roll the database back? 数据库什么时候回滚？"}]
-    return await timed(one.lore.recall.build([scope], asked))
+    await subject.lore.memories.add(scope, "They roll the database back on the first Monday of the month")
+    conversation = [{"role": "user", "content": "When do they roll the database back? 数据库什么时候回滚？"}]
+    return await timed(subject.lore.recall.build([scope], conversation))
 
 
-async def _forget(one: Subject, room_id: str) -> float:
+async def _forget(subject: Subject, room_id: str) -> float:
     person = f"visitor-of-{room_id}"
-    await one.lore.messages.add(_message(one, room_id, person))
-    return await timed(one.lore.privacy.forget(person))
+    await subject.lore.messages.add(_message(subject, room_id, person))
+    return await timed(subject.lore.privacy.forget(person))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +165,16 @@ CALLS = {
 }
 
 
-def _message(one: Subject, room_id: str, sender_id: str) -> Message:
-    said = one.rng.choice(one.said)
-    return Message(id=f"{sender_id}-{one.rng.random()}", room_id=room_id, sender_id=sender_id, text=said)
+def _message(subject: Subject, room_id: str, sender_id: str) -> Message:
+    text = subject.rng.choice(subject.said)
+    return Message(id=f"{sender_id}-{subject.rng.random()}", room_id=room_id, sender_id=sender_id, text=text)
 
 
 def _head(subjects: Sequence[Subject]) -> str:
-    sizes = " | ".join(f"{one.messages:,} messages, ms" for one in subjects)
+    sizes = " | ".join(f"{subject.messages:,} messages, ms" for subject in subjects)
     return f"| call | {sizes} | last against first |\n|---|{'---:|' * (len(subjects) + 1)}"
 
 
 def _row(name: str, subjects: Sequence[Subject]) -> str:
-    medians = [median(one.seconds[name]) * 1e3 for one in subjects]
+    medians = [median(subject.seconds[name]) * 1e3 for subject in subjects]
     return f"| {name} | {' | '.join(f'{ms:,.1f}' for ms in medians)} | {medians[-1] / medians[0]:.2f} |"

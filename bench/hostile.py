@@ -133,10 +133,10 @@ def attacked(attack: Attack, requests: int, seconds: float) -> list[str]:
             came.append(attack(number))
 
     threads = [Thread(target=go_on, args=(number,), daemon=True) for number in range(requests)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(max(until - time.monotonic(), 0))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
     return [*came, *("not yet answered" for one in threads if one.is_alive())]
 
 
@@ -153,7 +153,7 @@ def percentile(values: Sequence[float], part: float) -> float:
 def _row(sample: Sampled) -> str:
     shown = (percentile(sample.took, 0.5), percentile(sample.took, 0.99), max(sample.took))
     refused = f" ({sample.refused} refused)" if sample.refused else ""
-    return " | ".join(f"{1000 * one:.1f}" for one in shown) + refused
+    return " | ".join(f"{1000 * seconds:.1f}" for seconds in shown) + refused
 
 
 @contextmanager
@@ -210,9 +210,9 @@ def _answered(connection: http.client.HTTPConnection) -> bool:
 
 def warm(site: Site) -> None:
     """Have everything loaded, and a room to ask about."""
-    said = [{"id": m.id, "room_id": ROOM, "sender_id": m.sender_id, "text": m.text} for m in chat(ROOM, 200)]
-    for path, body in (("/messages", {"messages": said}), ("/context", {"room_id": ROOM})):
-        if (came := asked(site, posted(path, body))) not in ("200", "201"):
+    messages = [{"id": m.id, "room_id": ROOM, "sender_id": m.sender_id, "text": m.text} for m in chat(ROOM, 200)]
+    for path, body in (("/messages", {"messages": messages}), ("/context", {"room_id": ROOM})):
+        if (came := answer_of(site, posted(path, body))) not in ("200", "201"):
             raise SystemExit(f"{path} answers {came}")
 
 
@@ -225,7 +225,7 @@ def posted_bytes(path: str, body: bytes) -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def asked(site: Site, request: bytes) -> str:
+def answer_of(site: Site, request: bytes) -> str:
     """Return the status, or what happened instead."""
     try:
         with socket.create_connection((site.host, site.port), timeout=_TIMEOUT_SECONDS) as connection:
@@ -249,29 +249,29 @@ def text_of(unit: str, site: Site) -> Attack:
     """One message, of a run of `unit` and an end that is another sign."""
     text = unit * (_TEXT // len(unit)) + "x"
     made = partial(_message, text=text)
-    return lambda number: asked(site, posted("/messages", made(number)))
+    return lambda number: answer_of(site, posted("/messages", made(number)))
 
 
 def batch_of(unit: str, site: Site) -> Attack:
     """Many middling messages, each in a room of its own."""
     text = unit * (19_900 // len(unit)) + "x"
-    return lambda number: asked(site, posted("/messages", batch(number, 100, text)))
+    return lambda number: answer_of(site, posted("/messages", batch(number, 100, text)))
 
 
 def searched(unit: str, site: Site) -> Attack:
     words = quote((unit * 2_000)[:6_000])[:48_000]
     request = f"GET /messages/search?room_id={ROOM}&q={words} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-    return lambda _: asked(site, request.encode())
+    return lambda _: answer_of(site, request.encode())
 
 
 def recalled(unit: str, site: Site) -> Attack:
     body = {"scopes": ["user:ann"], "messages": [{"role": "user", "content": unit * (200_000 // len(unit)) + "x"}]}
-    return lambda _: asked(site, posted("/recall", body))
+    return lambda _: answer_of(site, posted("/recall", body))
 
 
 def sent(path: str, make: Callable[[], bytes], site: Site) -> Attack:
     request = posted_bytes(path, make())
-    return lambda _: asked(site, request)
+    return lambda _: answer_of(site, request)
 
 
 @cache
@@ -320,7 +320,7 @@ def many_connections(site: Site) -> Attack:
 
 
 def many_rooms(site: Site) -> Attack:
-    return lambda number: asked(site, posted("/messages", batch(number, 10_000, "shall we meet at 10:30?")))
+    return lambda number: answer_of(site, posted("/messages", batch(number, 10_000, "shall we meet at 10:30?")))
 
 
 def imported(site: Site) -> Attack:

@@ -25,6 +25,8 @@ NOT_CODE = {
 }
 LEAST = 8
 """Lines of the least function that counts as a duplicate of another."""
+ODD_NAMES = {"found", "one", "said", "told", "asked"}
+"""Participles and pronouns that stand where the noun of the thing should."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -54,27 +56,27 @@ def measured_at(revision: str) -> dict[str, int | str]:
 
 def measured(root: Path) -> dict[str, int | str]:
     """Return each measure of a tree by its name."""
-    beside = {one.parent.name: one for one in sorted((root / "packages").glob("*/src"))}
+    beside = {source_folder.parent.name: source_folder for source_folder in sorted((root / "packages").glob("*/src"))}
     sources = {"roomlore": root / "src", **beside}
     modules = {name: sorted(folder.rglob("*.py")) for name, folder in sources.items()}
     every = [path for paths in modules.values() for path in paths]
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in every}
     largest = max(every, key=lines.__getitem__)
-    found: dict[str, int | str] = {f"code lines of {name}": code_lines(paths) for name, paths in modules.items()}
-    found["code lines of all packages"] = sum(int(number) for number in found.values())
-    found["lines of data and templates"] = sum(map(lines_of, files_of(sources, DATA)))
-    found["lines of generated code"] = sum(map(lines_of, files_of(sources, GENERATED)))
-    found["modules"] = len(every)
-    found["largest module"] = f"{largest.name}, {lines[largest]} lines"
-    found["modules above 700 lines"] = sum(number > 700 for number in lines.values())
+    measures: dict[str, int | str] = {f"code lines of {name}": code_lines(paths) for name, paths in modules.items()}
+    measures["code lines of all packages"] = sum(int(number) for number in measures.values())
+    measures["lines of data and templates"] = sum(map(lines_of, files_of(sources, DATA)))
+    measures["lines of generated code"] = sum(map(lines_of, files_of(sources, GENERATED)))
+    measures["modules"] = len(every)
+    measures["largest module"] = f"{largest.name}, {lines[largest]} lines"
+    measures["modules above 700 lines"] = sum(number > 700 for number in lines.values())
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in every]
-    found["Protocols and ABCs"] = sum(map(abstract, trees))
-    found["functions that are written twice"] = duplicates(trees)
-    found |= documented(root)
-    found["words of the pages"] = sum(
+    measures["Protocols and ABCs"] = sum(map(abstract, trees))
+    measures["functions that are written twice"] = duplicates(trees)
+    measures |= documented(root)
+    measures["words of the pages"] = sum(
         len(path.read_text(encoding="utf-8").split()) for path in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
     )
-    return found
+    return measures
 
 
 def code_lines(paths: list[Path]) -> int:
@@ -109,7 +111,7 @@ def lines_of(path: Path) -> int:
 def abstract(tree: ast.Module) -> int:
     """Return the number of classes that derive from Protocol or ABC."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    return sum(bool(re.search(r"\b(Protocol|ABC)\b", " ".join(map(ast.unparse, one.bases)))) for one in classes)
+    return sum(bool(re.search(r"\b(Protocol|ABC)\b", " ".join(map(ast.unparse, class_.bases)))) for class_ in classes)
 
 
 def duplicates(trees: list[ast.Module]) -> int:

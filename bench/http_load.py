@@ -74,8 +74,10 @@ class Route:
         path = self.path.replace("ROOM", room) if length is None else f"/bare?length={length}"
         body = b""
         if self.body is not None:
-            said = {**self.body, "room_id": room} if "room_id" in self.body else self.body
-            body = json.dumps({**said, "id": f"sent-{number}"} if self.path == "/messages" else said).encode()
+            body_of_room = {**self.body, "room_id": room} if "room_id" in self.body else self.body
+            body = json.dumps(
+                {**body_of_room, "id": f"sent-{number}"} if self.path == "/messages" else body_of_room
+            ).encode()
         head = f"{self.method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
         return f"{head}Content-Type: application/json\r\n\r\n".encode() + body
 
@@ -86,13 +88,13 @@ class Failed(Exception):
 
 def routes(words: str) -> list[Route]:
     message = {"room_id": "", "sender_id": "ann", "text": words}
-    asked = {"scopes": [SCOPE], "messages": [{"role": "user", "content": words}]}
+    recall_body = {"scopes": [SCOPE], "messages": [{"role": "user", "content": words}]}
     return [
         Route("health", "GET", "/health/live"),
         Route("add a message", "POST", "/messages", message),
         Route("context", "POST", "/context", {"room_id": ""}),
         Route("search", "GET", f"/messages/search?{urlencode({'room_id': 'ROOM', 'q': words})}"),
-        Route("recall", "POST", "/recall", asked),
+        Route("recall", "POST", "/recall", recall_body),
     ]
 
 
@@ -152,7 +154,7 @@ async def ask(
 
     before, begun = processor_ms(pid), time.perf_counter()
     try:
-        await asyncio.gather(*(talk(*one) for one in opened))
+        await asyncio.gather(*(talk(*opened_talk) for opened_talk in opened))
     finally:
         for _, writer in opened:
             writer.close()
@@ -191,9 +193,9 @@ def tell_head(arguments: argparse.Namespace) -> None:
 
 def tell(measured: Sequence[Route], connections: int) -> None:
     for route in measured:
-        rate, floor = (median(one.rate for one in side) for side in (route.served, route.bare))
+        rate, floor = (median(sample.rate for sample in side) for side in (route.served, route.bare))
         p50, p95, p99 = percentiles(route.served)
-        known = [one.processor for one in route.served if one.processor is not None]
+        known = [sample.processor for sample in route.served if sample.processor is not None]
         spent = f"{median(known):.2f}" if known else "-"
         ours = f"{rate:,.0f} | {p50:.1f} | {p95:.1f} | {p99:.1f} | {spent}"
         print(f"| {connections} | {route.name} | {ours} | {floor:,.0f} | {percentiles(route.bare)[2]:.1f} | ", end="")

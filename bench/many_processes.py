@@ -93,14 +93,14 @@ async def _turn(
     server: Server, route: Route, arguments: argparse.Namespace, numbers: Iterator[int], postmaster: int | None
 ) -> Turn:
     before, stored = family_ms(server.pid), family_ms(postmaster)
-    asked, requests, begun = (server.pid, server.address), arguments.requests, time.perf_counter()
+    server_at, requests, begun = (server.pid, server.address), arguments.requests, time.perf_counter()
     if route.name == OWN:
         requests -= requests % ROOMS
         first = (next(numbers) + 1) * 10**6
-        one_each = (ask(asked, route, 1, requests // ROOMS, count(first + room, ROOMS)) for room in range(ROOMS))
+        one_each = (ask(server_at, route, 1, requests // ROOMS, count(first + room, ROOMS)) for room in range(ROOMS))
         await asyncio.gather(*one_each)
     else:
-        await ask(asked, route, arguments.connections, requests, numbers)
+        await ask(server_at, route, arguments.connections, requests, numbers)
     rate = requests / (time.perf_counter() - begun)
     spent = [took - before.get(pid, 0) for pid, took in family_ms(server.pid).items()]
     database = sum(family_ms(postmaster).values()) - sum(stored.values())
@@ -126,7 +126,7 @@ def family_ms(pid: int | None) -> dict[int, float]:
     family = {pid}
     while more := {child for child, parent in parents.items() if parent in family} - family:
         family |= more
-    return {one: spent for one in family if (spent := processor_ms(one)) is not None}
+    return {process_id: spent for process_id in family if (spent := processor_ms(process_id)) is not None}
 
 
 def tell_head(arguments: argparse.Namespace) -> None:

@@ -38,13 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> None:
     names = arguments.only or sorted(JUDGES)
-    found: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
+    verdicts: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     for means in ("words alone",) if arguments.words else ("words alone", "embeddings"):
         async with _opened(arguments.embeddings if means == "embeddings" else None, means == "embeddings") as lore:
             for name in names if means == "words alone" else sorted({*names} - _WITHOUT_MEANING):
-                await _play(lore, name, means, found, show=arguments.show)
+                await _play(lore, name, means, verdicts, show=arguments.show)
     print("| function | cases | right | partly | wrong |\n|---|---|---|---|---|")
-    for (name, means), counts in found.items():
+    for (name, means), counts in verdicts.items():
         cells = " | ".join(str(counts[verdict]) for verdict in ("right", "partly", "wrong"))
         print(f"| {name}, {means} | {counts.total()} | {cells} |")
 
@@ -59,12 +59,12 @@ async def _opened(kept: Path | None, embedded: bool) -> AsyncIterator[roomlore.L
 
 
 async def _play(
-    lore: roomlore.Lore, name: str, means: str, found: dict[tuple[str, str], Counter[Verdict]], *, show: bool
+    lore: roomlore.Lore, name: str, means: str, verdicts: dict[tuple[str, str], Counter[Verdict]], *, show: bool
 ) -> None:
     for line in (CASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
         for judged in await JUDGES[name](lore, case):
-            found[f"{name}: {judged.group}", means][judged.verdict] += 1
+            verdicts[f"{name}: {judged.group}", means][judged.verdict] += 1
             if show and judged.verdict != "right":
                 print(f"{case['id']} ({means}) {judged.verdict}: {judged.why}")
 
@@ -76,9 +76,9 @@ async def recall(lore: roomlore.Lore, case: Case) -> list[Judged]:
     await lore.memories.add_all(
         [NewMemory(scope=scope, statement=fact["text"], category=fact.get("category", "")) for fact in case["facts"]]
     )
-    said = [{"role": message["role"], "content": message["text"]} for message in case["conversation"]]
-    found = await lore.recall.build([scope], said, max_tokens=case["max_tokens"])
-    shown = [one.memory.statement for one in found.facts]
+    conversation = [{"role": message["role"], "content": message["text"]} for message in case["conversation"]]
+    recollection = await lore.recall.build([scope], conversation, max_tokens=case["max_tokens"])
+    shown = [fact.memory.statement for fact in recollection.facts]
     missing = [texts[fact] for fact in case["must"] if texts[fact] not in shown]
     first = [texts[fact] for fact in case["must_not_first"] if shown[:1] == [texts[fact]]]
     return _verdict(case["kind"], len(case["must"]) + len(case["must_not_first"]), [*missing, *first])
@@ -89,25 +89,27 @@ async def search(lore: roomlore.Lore, case: Case) -> list[Judged]:
     group = f"group:{case['id']}"
     await lore.memories.add_all([NewMemory(scope=group, statement=text) for text in case["memories"]])
     await lore.index.catch_up()
-    found = [hit.memory.statement for hit in (await lore.memories.search(group, case["question"])).hits]
+    statements = [hit.memory.statement for hit in (await lore.memories.search(group, case["question"])).hits]
     across = case["language"][:2] != case["memories_language"][:2]
     place = "across" if across else case["language"][:2]
     if case["answer"] is None:
-        return [Judged(f"no answer, {place}", "wrong" if found else "right", f"{case['question']} -> {found}")]
+        return [
+            Judged(f"no answer, {place}", "wrong" if statements else "right", f"{case['question']} -> {statements}")
+        ]
     answer = case["memories"][case["answer"]]
-    verdict: Verdict = "right" if found[:1] == [answer] else "partly" if answer in found else "wrong"
-    return [Judged(f"an answer, {place}", verdict, f"{case['question']} -> {found}, not {answer}")]
+    verdict: Verdict = "right" if statements[:1] == [answer] else "partly" if answer in statements else "wrong"
+    return [Judged(f"an answer, {place}", verdict, f"{case['question']} -> {statements}, not {answer}")]
 
 
 async def summaries(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge the stored summary of a chat, by a model if the case has its answer."""
-    said = [SpeakerText(message["sender"], message["text"]) for message in case["messages"]]
+    speaker_texts = [SpeakerText(message["sender"], message["text"]) for message in case["messages"]]
     count = EncodingTokens().count
-    text = summary.extract("", said, max_tokens=SUMMARY_TOKENS, count=count)
+    text = summary.extract("", speaker_texts, max_tokens=SUMMARY_TOKENS, count=count)
     if "model_summary" in case:
         with suppress(BadModelOutput):
             answer = summary.accepted(case["model_summary"], max_tokens=SUMMARY_TOKENS, count=count)
-            text = summary.completed(answer, "", said, max_tokens=SUMMARY_TOKENS, count=count)
+            text = summary.completed(answer, "", speaker_texts, max_tokens=SUMMARY_TOKENS, count=count)
     missing = [f"lacks {entry['words']}" for entry in case["must"] if not has(text, entry["words"])]
     lines = [line for part in text.splitlines() for line in (part, *sentences(part))]
     broken = [f"has {entry['words']}" for entry in case["must_not"] if any(has(line, entry["words"]) for line in lines)]

@@ -25,26 +25,29 @@ _DONE: Mapping[str, Mapping[str, Verdict]] = {
 async def evolution(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge each line of an answer: applied, applied with a mark of doubt, or refused. Of a good line a mark is partly
     right; of one that should be refused too."""
-    offered = {one["handle"]: memory(f"id{one['handle']}", statement=one["text"]) for one in case["memories"]}
+    offered = {
+        memory_case["handle"]: memory(f"id{memory_case['handle']}", statement=memory_case["text"])
+        for memory_case in case["memories"]
+    }
     answer = checked_answer(
-        "\n".join(_line(one) for one in case["answer"]),
+        "\n".join(_line(operation_case) for operation_case in case["answer"]),
         template=_TEMPLATE,
         offered=offered,
         shown="\n".join(map(_shown, case["messages"])),
-        silent=lambda one: False,
+        silent=lambda _text: False,
         repair=lambda text: text,
     )
-    done = {one.line - 1: "doubtful" if one.doubtful else "applied" for one in answer.operations}
-    for one in answer.operations:
-        if any(handle not in offered for handle in one.handles):
-            done[one.line - 1] = "refused"
-    found = []
+    done = {operation.line - 1: "doubtful" if operation.doubtful else "applied" for operation in answer.operations}
+    for operation in answer.operations:
+        if any(handle not in offered for handle in operation.handles):
+            done[operation.line - 1] = "refused"
+    judgements = []
     for wanted, lines in case["expect"].items():
         for at in lines:
             became = done.get(at, "refused")
             why = f"{became}, not {wanted}: {case['answer'][at]}"
-            found.append(Judged(f"{wanted}, {case['kind']}", _DONE[wanted][became], why))
-    return found
+            judgements.append(Judged(f"{wanted}, {case['kind']}", _DONE[wanted][became], why))
+    return judgements
 
 
 def _line(given: Mapping[str, Any]) -> str:
@@ -61,8 +64,8 @@ def _shown(message: Mapping[str, Any]) -> str:
 async def offline_weeks(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge what rules remember after a week in which they read each day at its end."""
     room = case["id"]
-    for _, day in groupby(case["messages"], key=lambda one: one["at"][:10]):
-        await lore.messages.add([_message(room, one) for one in day])
+    for _, day in groupby(case["messages"], key=lambda message: message["at"][:10]):
+        await lore.messages.add([_message(room, message) for message in day])
         await lore.memories.evolve(room, days=_ALL_DAYS, mode="offline")
     held = [one.statement for one in await lore.memories.page(f"group:{room}")]
     return list(_week(case, held))
@@ -70,14 +73,18 @@ async def offline_weeks(lore: roomlore.Lore, case: Case) -> list[Judged]:
 
 def _week(case: Case, held: Sequence[str]) -> Iterator[Judged]:
     for hold in case["holds"]:
-        met = any(has(one, hold["words"]) for one in held)
+        met = any(has(statement, hold["words"]) for statement in held)
         yield Judged("what holds", "right" if met else "wrong", f"lacks {hold['say']}")
     for kind in ("outdated", "noise"):
         for gone in case[kind]:
-            broken = [one for one in held if has(one, gone["words"]) and not _is_hold(case, one)]
+            broken = [
+                statement for statement in held if has(statement, gone["words"]) and not _is_hold(case, statement)
+            ]
             yield Judged(f"{kind} is not held", "wrong" if broken else "right", f"has {broken}")
-    for one in held:
-        yield Judged("memories made", "right" if _is_hold(case, one) else "partly", f"nobody asked for {one}")
+    for statement in held:
+        yield Judged(
+            "memories made", "right" if _is_hold(case, statement) else "partly", f"nobody asked for {statement}"
+        )
 
 
 def _is_hold(case: Case, statement: str) -> bool:

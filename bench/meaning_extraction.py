@@ -32,15 +32,17 @@ class _Scripted:
         self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float
     ) -> ChatAnswer:
         prompt = str(request.messages[-1]["content"])
-        found = _BLOCK.search(prompt)
-        self.shown.append(found[1] if found else "")
+        match = _BLOCK.search(prompt)
+        self.shown.append(match[1] if match else "")
         known = [fact["say"] for fact in self._facts if has(self.shown[-1], fact["words"])]
         return ChatAnswer(text="; ".join(known) or "NO_MEMORY", finish_reason="stop")
 
     async def stream(
         self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float
     ) -> AsyncGenerator[ChatPiece, None]:
-        self.told = "\n".join(str(one["content"]) for one in request.messages if one.get("name") == INJECTED_NAME)
+        self.told = "\n".join(
+            str(message["content"]) for message in request.messages if message.get("name") == INJECTED_NAME
+        )
         yield ChatPiece(text="OK", finish_reason="stop")
 
     async def close(self) -> None: ...
@@ -51,31 +53,31 @@ async def extraction(_: roomlore.Lore, case: Case) -> list[Judged]:
     a person: it was shown exactly once, with its day."""
     model, agent, talk = _Scripted(case["facts"]), _agent(case), _answered(case)
     async with roomlore.open("sqlite://", settings=_settings(talk), chat=model, background=False) as lore:
-        for number, one in enumerate(talk):
-            await lore.messages.add(_message(case, number, one))
+        for number, message in enumerate(talk):
+            await lore.messages.add(_message(case, number, message))
         await lore.jobs.catch_up()
         last = datetime.fromisoformat(case["messages"][-1]["at"]) + timedelta(days=1)
-        asked = Message(id="next", room_id=case["id"], sender_id=_person(case), text="?", sent_at=last)
-        await lore.replies.reply(asked, agent_id=agent, model_id="chat")
+        question = Message(id="next", room_id=case["id"], sender_id=_person(case), text="?", sent_at=last)
+        await lore.replies.reply(question, agent_id=agent, model_id="chat")
     shown = "\n".join(model.shown)
-    said = [one for one in case["messages"] if one["role"] == "user"]
+    of_people = [one for one in case["messages"] if one["role"] == "user"]
     return [
         *(_verdict("fact shown to the model", has(shown, fact["words"]), fact["say"]) for fact in case["facts"]),
         *(
             _verdict("fact told in the next reply", _tells(model.told, fact["say"]), fact["say"])
             for fact in case["facts"]
         ),
-        *(_verdict("message read once, with its day", _once(shown, one), one["text"]) for one in said),
+        *(_verdict("message read once, with its day", _once(shown, one), one["text"]) for one in of_people),
     ]
 
 
-def _tells(told: str, fact: str) -> bool:
+def _tells(text: str, fact: str) -> bool:
     """Return True if a line has all content words, numbers and names of a fact: a long note is shortened."""
-    return any(set(terms(fact)) <= set(terms(line)) for line in told.splitlines())
+    return any(set(terms(fact)) <= set(terms(line)) for line in text.splitlines())
 
 
-def _once(shown: str, one: Mapping[str, Any]) -> bool:
-    text, day = " ".join(one["text"].split()), one["at"][:10]
+def _once(shown: str, message: Mapping[str, Any]) -> bool:
+    text, day = " ".join(message["text"].split()), message["at"][:10]
     lines = [line for line in shown.splitlines() if without_times(line).partition(": ")[2] == text]
     return len(lines) == 1 and day in lines[0].partition("]")[0]
 
@@ -89,7 +91,7 @@ def _answered(case: Case) -> list[Mapping[str, Any]]:
 
 def _settings(talk: Sequence[Mapping[str, Any]]) -> Settings:
     """As many replies make a memory as the talk has."""
-    replies = sum(one["role"] == "assistant" for one in talk)
+    replies = sum(message["role"] == "assistant" for message in talk)
     provider = {"providers": [{"name": "scripted", "model_id": "tiny"}]}
     return Settings(
         models={SUMMARY_MODEL: {"internal": True, **provider}, "chat": provider},
@@ -100,24 +102,24 @@ def _settings(talk: Sequence[Mapping[str, Any]]) -> Settings:
     )
 
 
-def _message(case: Case, number: int, one: Mapping[str, Any]) -> Message:
+def _message(case: Case, number: int, message: Mapping[str, Any]) -> Message:
     return Message(
         id=f"{case['id']}-{number}",
         room_id=case["id"],
-        sender_id=one["sender"],
-        sender_name=one["sender"],
-        role=Role(one["role"]),
-        text=one["text"],
-        sent_at=datetime.fromisoformat(one["at"]),
+        sender_id=message["sender"],
+        sender_name=message["sender"],
+        role=Role(message["role"]),
+        text=message["text"],
+        sent_at=datetime.fromisoformat(message["at"]),
     )
 
 
 def _agent(case: Case) -> str:
-    return next(str(one["sender"]) for one in case["messages"] if one["role"] == "assistant")
+    return next(str(message["sender"]) for message in case["messages"] if message["role"] == "assistant")
 
 
 def _person(case: Case) -> str:
-    return next(str(one["sender"]) for one in case["messages"] if one["role"] == "user")
+    return next(str(message["sender"]) for message in case["messages"] if message["role"] == "user")
 
 
 def _verdict(group: str, holds: bool, why: str) -> Judged:

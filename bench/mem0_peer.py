@@ -54,8 +54,8 @@ class Mem0Peer:
         await self._ask(call="fill", messages=[message.request() for message in messages])
 
     async def search(self, room: str, query: str, vector: Vectors, limit: int) -> tuple[float, list[str]]:
-        found = await self._ask(call="search", room=room, query=query, vector=packed(vector), limit=limit)
-        return found["seconds"], found["ids"]
+        answer = await self._ask(call="search", room=room, query=query, vector=packed(vector), limit=limit)
+        return answer["seconds"], answer["ids"]
 
     async def _ask(self, **request: object) -> dict[str, Any]:
         assert self._process.stdin is not None

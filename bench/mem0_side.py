@@ -83,9 +83,9 @@ class Side:
         query, filters = request["query"].strip(), {"user_id": request["room"]}
         self._embedder.vectors = {query: _vector(request)}
         started = time.perf_counter()
-        found = self._memory.search(query, top_k=request["limit"], filters=filters)
+        answer = self._memory.search(query, top_k=request["limit"], filters=filters)
         seconds = time.perf_counter() - started
-        return {"seconds": seconds, "ids": [item["metadata"]["message_id"] for item in found["results"]]}
+        return {"seconds": seconds, "ids": [item["metadata"]["message_id"] for item in answer["results"]]}
 
 
 def _vector(request: Request) -> list[float]:

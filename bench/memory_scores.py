@@ -65,12 +65,14 @@ class Result:
     unrelated: list[float] = field(default_factory=list)
     first: list[bool] = field(default_factory=list)
 
-    def take(self, asked: Asked, scores: Sequence[float]) -> None:
-        self.relevant += scores[: asked.answers]
-        self.unrelated += scores[asked.answers :]
-        if asked.answers:
+    def take(self, question_asked: Asked, scores: Sequence[float]) -> None:
+        self.relevant += scores[: question_asked.answers]
+        self.unrelated += scores[question_asked.answers :]
+        if question_asked.answers:
             # Of equal scores the unrelated one counts as first.
-            self.first.append(max(scores[: asked.answers]) > max(scores[asked.answers :], default=-1.0))
+            self.first.append(
+                max(scores[: question_asked.answers]) > max(scores[question_asked.answers :], default=-1.0)
+            )
 
 
 async def run(arguments: argparse.Namespace) -> None:
@@ -79,11 +81,11 @@ async def run(arguments: argparse.Namespace) -> None:
         embedder = KeptEmbedder(embedder, arguments.embeddings)
     background = Background(await embedder.embed(BACKGROUND, kind="passage"))
     print(_HEADER)
-    for name, asked in _sets(arguments.folders, arguments.questions):
+    for name, questions in _sets(arguments.folders, arguments.questions):
         both, words = Result(), Result()
-        for one in asked:
-            await _ask(one, embedder, background, both, words)
-        print(_row(name, len(asked), both, words), flush=True)
+        for question_asked in questions:
+            await _ask(question_asked, embedder, background, both, words)
+        print(_row(name, len(questions), both, words), flush=True)
     await embedder.close()
 
 
@@ -104,33 +106,35 @@ def _made_up(groups: Sequence[dict[str, Any]], spoken: str, written: str) -> Ite
         memories = group["memories"][written]
         for question in group["questions"]:
             answers = [memories[place] for place in question["gold"]]
-            yield Asked(question[spoken], [*answers, *(one for one in memories if one not in answers)], len(answers))
+            yield Asked(
+                question[spoken], [*answers, *(memory for memory in memories if memory not in answers)], len(answers)
+            )
 
 
 def _labelled(path: Path, most: int) -> list[Asked]:
-    rng, asked = random.Random(3), []
+    rng, cases = random.Random(3), []
     for room in rooms_of(path):
         texts = {row["id"]: f"{row['sender_id']}: {row['text']}" for row in room.messages if row["text"].strip()}
         for question in room.questions:
-            answers = [texts[one] for one in sorted(question.gold) if one in texts][:_ANSWERS]
-            others = [text for one, text in texts.items() if one not in question.gold]
+            answers = [texts[fact_id] for fact_id in sorted(question.gold) if fact_id in texts][:_ANSWERS]
+            others = [text for fact_id, text in texts.items() if fact_id not in question.gold]
             drawn = rng.sample(others, min(_OTHERS, len(others)))
             if answers:
-                asked.append(Asked(question.text, [*answers, *drawn], len(answers)))
-    return rng.sample(asked, min(most, len(asked)))
+                cases.append(Asked(question.text, [*answers, *drawn], len(answers)))
+    return rng.sample(cases, min(most, len(cases)))
 
 
-async def _ask(asked: Asked, embedder: Embedder, background: Background, both: Result, alone: Result) -> None:
-    question, words = read_question(asked.question, of_group=True), Words(asked.memories)
+async def _ask(question_asked: Asked, embedder: Embedder, background: Background, both: Result, alone: Result) -> None:
+    question, words = read_question(question_asked.question, of_group=True), Words(question_asked.memories)
     vector = (await embedder.embed([question.embed], kind="query"))[0]
-    vectors = await embedder.embed(list(asked.memories), kind="passage")
-    scripts = np.array([is_dense_script(memory) for memory in asked.memories])
+    vectors = await embedder.embed(list(question_asked.memories), kind="passage")
+    scripts = np.array([is_dense_script(memory) for memory in question_asked.memories])
     near = nearness(Cosines(cosines_of(vectors, vector), scripts), background.cosines(vector))
     learned = load_answer_model()
     direction = learned.direction(vector, dense_script=question.dense_script)
     values = direction.of(cosines_of(vectors, direction.vector), scripts)
-    both.take(asked, score(question, words, near, Matches(values, scripts, learned.weights)).total.tolist())
-    alone.take(asked, score(question, words).total.tolist())
+    both.take(question_asked, score(question, words, near, Matches(values, scripts, learned.weights)).total.tolist())
+    alone.take(question_asked, score(question, words).total.tolist())
 
 
 _HEADER = f"""

@@ -97,76 +97,76 @@ class _Subject:
 @asynccontextmanager
 async def _subject(name: str, path: Path, groups: Sequence[int], each: int) -> AsyncIterator[_Subject]:
     """Opened anew, so that nothing of its groups is in memory."""
-    said = {group: statements(group, each) for group in groups}
-    vectors = {group: MADE_UP.vectors(texts) for group, texts in said.items()}
+    texts_by_group = {group: statements(group, each) for group in groups}
+    vectors = {group: MADE_UP.vectors(texts) for group, texts in texts_by_group.items()}
     url = f"sqlite:///{path}"
     with closing(sqlite3.connect(path, isolation_level=None)) as sql:
         sql.execute("PRAGMA cache_size = -16384")
         async with roomlore.open(url, settings=settings(), embedder=MADE_UP, background=False) as lore:
-            yield _Subject(name, lore, sql, groups, said, vectors)
+            yield _Subject(name, lore, sql, groups, texts_by_group, vectors)
 
 
 async def _in_turn(subjects: Sequence[_Subject], searches: int) -> None:
     rng = random.Random(11)
-    for one in subjects:
-        for group in one.groups:
-            question = _question(rng, one.said[group])
+    for subject in subjects:
+        for group in subject.groups:
+            question = _question(rng, subject.said[group])
             MADE_UP.prepare(question)
-            await _search(one, group, question, one.first)
+            await _search(subject, group, question, subject.first)
     for turn in range(searches):
         group = rng.choice(subjects[0].groups)
         question = _question(rng, subjects[0].said[group])
         vector = MADE_UP.prepare(question)
-        for one in subjects if turn % 2 else reversed(subjects):
+        for subject in subjects if turn % 2 else reversed(subjects):
             if turn % 4 < 2:
-                _time_floors(one, group, vector)
-            await _search(one, group, question, one.search)
+                _time_floors(subject, group, vector)
+            await _search(subject, group, question, subject.search)
             if turn % 4 >= 2:
-                _time_floors(one, group, vector)
-    for one in subjects:
-        _time_words(one, rng, max(50, searches // 10))
+                _time_floors(subject, group, vector)
+    for subject in subjects:
+        _time_words(subject, rng, max(50, searches // 10))
 
 
-def _question(rng: random.Random, said: Sequence[str]) -> str:
+def _question(rng: random.Random, texts: Sequence[str]) -> str:
     """Half of what a memory says, and a word of another."""
-    return " ".join([*rng.choice(said).split()[:4], rng.choice(said).split()[0]])
+    return " ".join([*rng.choice(texts).split()[:4], rng.choice(texts).split()[0]])
 
 
-async def _search(one: _Subject, group: int, question: str, into: list[float]) -> None:
+async def _search(subject: _Subject, group: int, question: str, into: list[float]) -> None:
     answer: list[Any] = []
 
     async def search() -> None:
-        answer.append(await one.lore.memories.search(f"group:{group}", question, limit=LIMIT, threshold=0.0))
+        answer.append(await subject.lore.memories.search(f"group:{group}", question, limit=LIMIT, threshold=0.0))
 
     into.append(await timed(search()))
     if answer[0].mode != "hybrid" or answer[0].degraded or len(answer[0].hits) != LIMIT:
-        raise SystemExit(f"{one.name}: {answer[0]}")
+        raise SystemExit(f"{subject.name}: {answer[0]}")
 
 
-def _time_floors(one: _Subject, group: int, vector: Vectors) -> None:
-    one.bare.append(clocked(partial(_bare, one, group, vector)))
-    one.product.append(clocked(partial(_best, one, group, vector)))
+def _time_floors(subject: _Subject, group: int, vector: Vectors) -> None:
+    subject.bare.append(clocked(partial(_bare, subject, group, vector)))
+    subject.product.append(clocked(partial(_best, subject, group, vector)))
 
 
-def _time_words(one: _Subject, rng: random.Random, searches: int) -> None:
+def _time_words(subject: _Subject, rng: random.Random, searches: int) -> None:
     """Apart from the rest: reading the words of all groups drives everybody's data out of the processor's caches."""
     for _ in range(searches):
-        group = rng.choice(one.groups)
-        words = " OR ".join(f'"{word}"' for word in _question(rng, one.said[group]).split())
-        one.words.append(clocked(partial(_words, one, f'scope : "g{group}" AND words : ({words})')))
+        group = rng.choice(subject.groups)
+        words = " OR ".join(f'"{word}"' for word in _question(rng, subject.said[group]).split())
+        subject.words.append(clocked(partial(_words, subject, f'scope : "g{group}" AND words : ({words})')))
 
 
-def _bare(one: _Subject, group: int, vector: Vectors) -> list[Any]:
-    rows = one.sql.execute(_ROWS, [group]).fetchall()
-    return [rows[place] for place in _best(one, group, vector)]
+def _bare(subject: _Subject, group: int, vector: Vectors) -> list[Any]:
+    rows = subject.sql.execute(_ROWS, [group]).fetchall()
+    return [rows[place] for place in _best(subject, group, vector)]
 
 
-def _words(one: _Subject, query: str) -> list[Any]:
-    return one.sql.execute(_WORDS, [query]).fetchall()
+def _words(subject: _Subject, query: str) -> list[Any]:
+    return subject.sql.execute(_WORDS, [query]).fetchall()
 
 
-def _best(one: _Subject, group: int, vector: Vectors) -> Any:
-    return np.argsort(-(one.vectors[group] @ vector))[:LIMIT]
+def _best(subject: _Subject, group: int, vector: Vectors) -> Any:
+    return np.argsort(-(subject.vectors[group] @ vector))[:LIMIT]
 
 
 _HEADER = """
@@ -176,9 +176,9 @@ Medians in ms. floor: numpy and the full-text query. bare: the group's rows by t
 |---|---|---|---|---|---|---|---|---|"""
 
 
-def _row(one: _Subject) -> str:
-    search, product, words, bare = map(median, (one.search, one.product, one.words, one.bare))
-    p95 = sorted(one.search)[int(len(one.search) * 0.95)]
+def _row(subject: _Subject) -> str:
+    search, product, words, bare = map(median, (subject.search, subject.product, subject.words, subject.bare))
+    p95 = sorted(subject.search)[int(len(subject.search) * 0.95)]
     times = " | ".join(f"{seconds * 1e3:.2f}" for seconds in (search, p95, product, words))
     against = f"{search / (product + words):.2f} | {bare * 1e3:.2f} | {search / bare:.2f}"
-    return f"| {one.name} | {times} | {against} | {median(one.first) * 1e3:.2f} |"
+    return f"| {subject.name} | {times} | {against} | {median(subject.first) * 1e3:.2f} |"

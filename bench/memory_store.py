@@ -89,11 +89,11 @@ def _fill(sql: sqlite3.Connection, groups: range, each: int, epoch: int) -> None
     embedder = MadeUpEmbedder()
     sql.execute("BEGIN")
     for group in groups:
-        said = statements(group, each)
-        vectors = embedder.vectors(said).astype(np.dtype("<f2"))
+        texts = statements(group, each)
+        vectors = embedder.vectors(texts).astype(np.dtype("<f2"))
         scope, numbers = f"group:{group}", range((group - 1) * each + 1, group * each + 1)
         sql.execute(_SCOPE, (group, DEFAULT_TENANT, scope, each, each))
-        sql.executemany(_MEMORY, _memories(group, numbers, said))
+        sql.executemany(_MEMORY, _memories(group, numbers, texts))
         sql.execute(_PLACE, (group, MEMORIES, epoch, DEFAULT_TENANT, scope, each))
         rows = zip(numbers, vectors, strict=True)
         sql.executemany(
@@ -106,7 +106,7 @@ def _fill(sql: sqlite3.Connection, groups: range, each: int, epoch: int) -> None
     sql.execute("COMMIT")
 
 
-def _memories(group: int, numbers: range, said: list[str]) -> Iterator[tuple[object, ...]]:
-    for number, statement in zip(numbers, said, strict=True):
+def _memories(group: int, numbers: range, texts: list[str]) -> Iterator[tuple[object, ...]]:
+    for number, statement in zip(numbers, texts, strict=True):
         memory_id = f"{number:010}"
         yield number, group, DEFAULT_TENANT, memory_id, memory_id, statement, number, number, number

@@ -100,7 +100,7 @@ _WORDINGS: Mapping[str, Sequence[str]] = {
     "parking": ("停车改到地下 {} 层", "大家的车停在地下 {} 层", "停车位在地下 {} 层", "They park on basement level {}"),
 }
 _READ = {
-    key: [re.compile(re.escape(one).replace(r"\{\}", r"(\d+)"), re.IGNORECASE) for one in wordings]
+    key: [re.compile(re.escape(wording).replace(r"\{\}", r"(\d+)"), re.IGNORECASE) for wording in wordings]
     for key, wordings in _WORDINGS.items()
 }
 
@@ -109,8 +109,8 @@ def subject_of(text: str) -> tuple[str, str] | None:
     """Return the subject of a text of this bench and its value."""
     for key, shapes in _READ.items():
         for shape in shapes:
-            if found := shape.search(text):
-                return key, found[1]
+            if match := shape.search(text):
+                return key, match[1]
     return None
 
 
@@ -151,22 +151,26 @@ class EagerModel:
         held: defaultdict[str, list[str]] = defaultdict(list)
         values: dict[str, str] = {}
         for handle, text in memories.items():
-            if found := subject_of(text):
-                held[found[0]].append(handle)
-                values[found[0]] = found[1]
-        said: defaultdict[str, list[str]] = defaultdict(list)
+            if match := subject_of(text):
+                held[match[0]].append(handle)
+                values[match[0]] = match[1]
+        handles_by_key: defaultdict[str, list[str]] = defaultdict(list)
         for handle, text in messages.items():
-            if found := subject_of(text):
-                said[found[0]].append(handle)
-                values[found[0]] = found[1]
-        for key in dict.fromkeys((*said, *(key for key, handles in held.items() if len(handles) > 1))):
-            yield self._line(key, values[key], held[key], said[key])
-        if messages and self.chance.random() < _INVENTS * max(len(said), 1):
+            if match := subject_of(text):
+                handles_by_key[match[0]].append(handle)
+                values[match[0]] = match[1]
+        for key in dict.fromkeys((*handles_by_key, *(key for key, handles in held.items() if len(handles) > 1))):
+            yield self._line(key, values[key], held[key], handles_by_key[key])
+        if messages and self.chance.random() < _INVENTS * max(len(handles_by_key), 1):
             yield self._invention(self.chance.choice(list(messages)))
 
-    def _line(self, key: str, value: str, held: Sequence[str], said: Sequence[str]) -> dict[str, Any]:
-        line: dict[str, Any] = {"statement": self._worded(key, value), "change_reason": "said", "evidence": list(said)}
-        if not held or (said and self.chance.random() < _AGAIN):
+    def _line(self, key: str, value: str, held: Sequence[str], evidence: Sequence[str]) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "statement": self._worded(key, value),
+            "change_reason": "said",
+            "evidence": list(evidence),
+        }
+        if not held or (evidence and self.chance.random() < _AGAIN):
             return {"action": "create", **line}
         if len(held) > 1:
             return {"action": "update", "old_ids": list(held)[:5], **line}
@@ -184,8 +188,8 @@ class EagerModel:
 def _shown(prompt: str, block: str) -> dict[str, str]:
     """Return the lines of a block by handle, without what stands in brackets before them."""
     inside = prompt.rpartition(f"<{block}>")[2].partition(f"</{block}>")[0]
-    found = (re.match(r"(\w+) \[[^\]]*\]:? (.*)", line) for line in inside.splitlines())
-    return {one[1]: one[2] for one in found if one}
+    matches = (re.match(r"(\w+) \[[^\]]*\]:? (.*)", line) for line in inside.splitlines())
+    return {match[1]: match[2] for match in matches if match}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -228,7 +232,7 @@ async def _night(service: EvolutionService, room: "_Room") -> list[str]:
     except ModelUnavailable:
         return []
     room.nights_behind = 0 if result.remaining == 0 else room.nights_behind
-    return [re.sub(r"'[^']*'|\d+", "…", one.reason) for one in result.rejected]
+    return [re.sub(r"'[^']*'|\d+", "…", rejection.reason) for rejection in result.rejected]
 
 
 class _Room:
@@ -267,17 +271,17 @@ async def _report(
         memories = await lore.memories.page(f"group:{room.room_id}")
         by_subject = _by_subject(memories)
         for key, value in room.values.items():
-            found = by_subject.get(key, [])
-            values = {(subject_of(one.statement) or ("", ""))[1] for one in found}
+            memories_there = by_subject.get(key, [])
+            values = {(subject_of(memory.statement) or ("", ""))[1] for memory in memories_there}
             held += 1
-            lacking += not found
-            twice += len(found) > 1
+            lacking += not memories_there
+            twice += len(memories_there) > 1
             wrong += bool(values - {value})
-            if show and (len(found) > 1 or values - {value}):
-                print(room.room_id, key, value, [one.statement for one in found])
-        invented = [one for one in memories if one.statement in model.invented]
-        marked += sum(bool(one.doubtful) for one in invented)
-        unmarked += sum(not one.doubtful for one in invented)
+            if show and (len(memories_there) > 1 or values - {value}):
+                print(room.room_id, key, value, [memory.statement for memory in memories_there])
+        invented = [memory for memory in memories if memory.statement in model.invented]
+        marked += sum(bool(memory.doubtful) for memory in invented)
+        unmarked += sum(not memory.doubtful for memory in invented)
     print(f"asked: {dict(model.asked)}; rejected: {dict(rejected)}")
     print("| after the last night | |\n|---|---|")
     print(
@@ -290,8 +294,8 @@ async def _report(
 
 
 def _by_subject(memories: Sequence[Memory]) -> dict[str, list[Memory]]:
-    found: defaultdict[str, list[Memory]] = defaultdict(list)
-    for one in memories:
-        if subject := subject_of(one.statement):
-            found[subject[0]].append(one)
-    return found
+    by_subject: defaultdict[str, list[Memory]] = defaultdict(list)
+    for memory in memories:
+        if subject := subject_of(memory.statement):
+            by_subject[subject[0]].append(memory)
+    return by_subject

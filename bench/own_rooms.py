@@ -34,16 +34,18 @@ async def run(arguments: argparse.Namespace) -> None:
             messages = [item.message for item in export if not isinstance(item, Bad)]
         parents = _parents(path, messages)
         chance = random.Random(path.name)
-        told = {message_id for message_id in parents if chance.random() < 0.5}
-        given = [replace(one, reply_to=parents[one.id] if one.id in told else None) for one in messages]
+        with_reply = {message_id for message_id in parents if chance.random() < 0.5}
+        given = [
+            replace(message, reply_to=parents[message.id] if message.id in with_reply else None) for message in messages
+        ]
         async with roomlore.open("sqlite://", background=False) as lore:
             await lore.messages.add(given)
             report = await lore.evaluation.run(sample=arguments.sample)
             hits, cases = hits + report.found.hits, cases + report.found.cases
-            for message_id in parents.keys() - told:
+            for message_id in parents.keys() - with_reply:
                 options = {"strategy": "threaded", "max_messages": _MAX}
                 context = await lore.context.build(messages[0].room_id, message_id, **options)  # type: ignore[arg-type]
-                true_hits += parents[message_id] in {one.message.id for one in context.messages}
+                true_hits += parents[message_id] in {message.message.id for message in context.messages}
                 true_cases += 1
         print(
             f"{path.name}: {hits / max(cases, 1):.1%} said, {true_hits / max(true_cases, 1):.1%} true so far",
@@ -55,11 +57,15 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def _parents(path: Path, messages: list[Message]) -> dict[str, str]:
     """Return the newest labelled message that each labelled message answers, if it comes before it."""
-    place = {one.id: number for number, one in enumerate(messages) if one.role is not Role.SYSTEM}
-    found: dict[str, str] = {}
+    place = {message.id: number for number, message in enumerate(messages) if message.role is not Role.SYSTEM}
+    parents: dict[str, str] = {}
     with path.with_name(path.name.replace(_SUFFIX, ".gold.jsonl")).open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            earlier = [one for one in row["parents"] if one in place and place[one] < place.get(row["id"], 0)]
+            earlier = [
+                parent_id
+                for parent_id in row["parents"]
+                if parent_id in place and place[parent_id] < place.get(row["id"], 0)
+            ]
             if row["annotated"] and earlier:
-                found[row["id"]] = max(earlier, key=lambda one: place[one])
-    return found
+                parents[row["id"]] = max(earlier, key=lambda parent_id: place[parent_id])
+    return parents

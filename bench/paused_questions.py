@@ -78,10 +78,10 @@ async def run(arguments: argparse.Namespace) -> None:
             if not plain.shown:
                 continue
             shown, tokens = plain.shown + called.shown, plain.tokens + called.tokens
-            found = fmean(plain.found + called.found)
+            share_found = fmean(plain.found + called.found)
             ratio = fmean(tokens) / fmean(plain.window_tokens + called.window_tokens)
             print(
-                f"| {kind}, {pause} | {plain.complete:.0%} | {called.complete:.0%} | {found:.0%} "
+                f"| {kind}, {pause} | {plain.complete:.0%} | {called.complete:.0%} | {share_found:.0%} "
                 f"| {fmean(plain.window_complete):.0%} | {fmean(shown):.1f} | {ratio:.2f} |"
             )
 
@@ -112,7 +112,7 @@ def read(folder: Path) -> Iterator[Room]:
 async def ask(rooms: Sequence[Room], *, tell_missed: bool = False) -> Results:
     """Put every question, and return what came of it."""
     results: Results = defaultdict(Tally)
-    progress, asked = Progress("questions", sum(len(room.questions) for room in rooms)), 0
+    progress, count_asked = Progress("questions", sum(len(room.questions) for room in rooms)), 0
     for room in rooms:
         kind = room.name.partition("_")[0]
         async with roomlore.open("sqlite://", background=False) as lore:
@@ -123,9 +123,9 @@ async def ask(rooms: Sequence[Room], *, tell_missed: bool = False) -> Results:
                         if tell_missed and not question.needed <= shown:
                             missed = " ".join(sorted(question.needed - shown, key=int))
                             print(f"{room.name}, {pause}{', called' * called}: {question.text} misses {missed}")
-                asked += 1
-                progress.at(asked)
-    progress.end(asked)
+                count_asked += 1
+                progress.at(count_asked)
+    progress.end(count_asked)
     return results
 
 
@@ -144,13 +144,13 @@ async def _put(
         text=text,
         sent_at=newest + timedelta(minutes=minutes),
     )
-    await lore.messages.add([*(replace(one, room_id=copy) for one in room.messages), last])
+    await lore.messages.add([*(replace(message, room_id=copy) for message in room.messages), last])
     context = await lore.context.build(copy, _QUESTION)
     window = await lore.context.build(copy, _QUESTION, strategy="recent", max_messages=WINDOW)
-    shown = {one.message.id for one in context.messages}
+    shown = {shown_message.message.id for shown_message in context.messages}
     tally.found.append(len(question.needed & shown) / len(question.needed))
     tally.shown.append(len(shown))
     tally.tokens.append(context.tokens)
-    tally.window_complete.append(question.needed <= {one.message.id for one in window.messages})
+    tally.window_complete.append(question.needed <= {shown_message.message.id for shown_message in window.messages})
     tally.window_tokens.append(window.tokens)
     return shown

@@ -79,7 +79,7 @@ class Pair:
         self._embedder = embedder
 
     def told(self, messages: Sequence[roomlore.Message]) -> list[Told]:
-        texts = [_told(message) for message in messages]
+        texts = [_text_of(message) for message in messages]
         vectors = self._embedder.vectors(texts)
         return [
             Told(message.room_id, message.id, text, vector)
@@ -115,7 +115,7 @@ class Pair:
 async def compare_speed(python: Path, sizes: Sequence[int], adds: int, search_seconds: float) -> None:
     settings = roomlore.Settings(enable_async_data_collection=False)
     embedder = MadeUpEmbedder()
-    talk, said = Talk(max(sizes)), list[roomlore.Message]()
+    talk, spoken = Talk(max(sizes)), list[roomlore.Message]()
     with TemporaryDirectory() as folder:
         async with (
             roomlore.open(
@@ -128,8 +128,8 @@ async def compare_speed(python: Path, sizes: Sequence[int], adds: int, search_se
             print(SPEED_HEADER)
             for size in sizes:
                 times = Times(size)
-                said += await grow(pair, talk, times, len(said), adds)
-                await search_both(pair, said, times, search_seconds)
+                spoken += await grow(pair, talk, times, len(spoken), adds)
+                await search_both(pair, spoken, times, search_seconds)
                 print(speed_row(times), flush=True)
 
 
@@ -142,7 +142,7 @@ class Talk:
     def batches(self, each: int) -> list[list[roomlore.Message]]:
         """So many of each room, in batches of one room."""
         messages = [list(islice(room, each)) for room in self._rooms]
-        return [said[at : at + BATCH] for said in messages for at in range(0, each, BATCH)]
+        return [message[at : at + BATCH] for message in messages for at in range(0, each, BATCH)]
 
     def singly(self, count: int) -> list[roomlore.Message]:
         """So many, the rooms taking turns."""
@@ -164,22 +164,22 @@ async def grow(pair: Pair, talk: Talk, times: Times, held: int, adds: int) -> li
     return [message for batch in batches for message in batch] + singly
 
 
-async def search_both(pair: Pair, said: Sequence[roomlore.Message], times: Times, seconds: float) -> None:
+async def search_both(pair: Pair, spoken: Sequence[roomlore.Message], times: Times, seconds: float) -> None:
     rng = Random(times.messages)
-    for room in sorted({message.room_id for message in said}):
-        times.first_search.append(await timed(pair.lore.messages.search(room, query_of(rng, said), limit=LIMIT)))
+    for room in sorted({message.room_id for message in spoken}):
+        times.first_search.append(await timed(pair.lore.messages.search(room, query_of(rng, spoken), limit=LIMIT)))
     progress, spent = Progress(f"searches at {times.messages:,}", 200), 0.0
     while len(times.search) < 200 and (spent < seconds or len(times.search) < 15):
-        await pair.search(rng.choice(said).room_id, query_of(rng, said), times)
+        await pair.search(rng.choice(spoken).room_id, query_of(rng, spoken), times)
         spent += times.mem0_search[-1]
         progress.at(len(times.search))
 
 
-def query_of(rng: Random, said: Sequence[roomlore.Message]) -> str:
+def query_of(rng: Random, spoken: Sequence[roomlore.Message]) -> str:
     """Words that somebody said, as many as people ask with."""
     words: list[str] = []
     while len(words) < QUERY_WORDS:
-        words += rng.choice(said).text.split()
+        words += rng.choice(spoken).text.split()
     return " ".join(words[:QUERY_WORDS])
 
 
@@ -238,20 +238,20 @@ async def compare_quality(python: Path, folder: Path, suffix: str, kept: Path | 
 
 async def tell(peer: Mem0Peer, messages: Sequence[roomlore.Message], embedder: Embedder) -> None:
     """mem0's own `add`, one message a call."""
-    said = [(message, _told(message)) for message in messages]
-    vectors = await embedder.embed([text for _, text in said], kind="passage")
-    progress = Progress("mem0's messages", len(said))
-    for number, ((message, text), vector) in enumerate(zip(said, vectors, strict=True)):
+    pairs = [(message, _text_of(message)) for message in messages]
+    vectors = await embedder.embed([text for _, text in pairs], kind="passage")
+    progress = Progress("mem0's messages", len(pairs))
+    for number, ((message, text), vector) in enumerate(zip(pairs, vectors, strict=True)):
         await peer.add(Told(message.room_id, message.id, text, vector))
         progress.at(number)
 
 
-def _told(message: roomlore.Message) -> str:
+def _text_of(message: roomlore.Message) -> str:
     return f"{message.sender_name or message.sender_id}: {message.text}"
 
 
 def recall(queries: Sequence[dict[str, str]], ranked: Sequence[Sequence[str]], gold: dict[str, set[str]]) -> float:
     """Share of the messages that answer a query among those found, mean over queries."""
-    asked = zip(queries, ranked, strict=True)
-    shares = [len(gold[query["qid"]] & set(found)) / len(gold[query["qid"]]) for query, found in asked]
+    pairs = zip(queries, ranked, strict=True)
+    shares = [len(gold[query["qid"]] & set(ranked_ids)) / len(gold[query["qid"]]) for query, ranked_ids in pairs]
     return sum(shares) / len(shares)

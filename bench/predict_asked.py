@@ -44,10 +44,10 @@ async def run(arguments: argparse.Namespace) -> None:
     progress, done = Progress("questions", len(questions)), 0
     with arguments.out.open("w", encoding="utf-8") as out:
         for room in rooms(by_room(arguments.set_dir / "messages.jsonl"), questions):
-            async for asked in put(room, embedder):
-                context = await build(asked, arguments.k)
+            async for question in put(room, embedder):
+                context = await build(question, arguments.k)
                 shown = [candidate.message.id for candidate in context.messages]
-                out.write(json.dumps({"qid": asked.qid, "selected": shown}, ensure_ascii=False) + "\n")
+                out.write(json.dumps({"qid": question.qid, "selected": shown}, ensure_ascii=False) + "\n")
                 done += 1
                 progress.at(done)
     progress.end(done)
@@ -55,11 +55,11 @@ async def run(arguments: argparse.Namespace) -> None:
         await embedder.shared.close()
 
 
-async def build(asked: "Asked", k: int) -> roomlore.Context:
+async def build(question: "Asked", k: int) -> roomlore.Context:
     """Return the context of a question; one that is degraded ends the bench."""
-    context = await asked.lore.context.build(asked.room_id, QUESTION_ID, max_messages=k)
+    context = await question.lore.context.build(question.room_id, QUESTION_ID, max_messages=k)
     if context.degraded:
-        raise SystemExit(f"{asked.qid}: {context.degraded}")
+        raise SystemExit(f"{question.qid}: {context.degraded}")
     return context
 
 
@@ -95,15 +95,22 @@ def by_room(path: Path) -> dict[str, list[roomlore.Message]]:
     return found
 
 
-def rooms(said: dict[str, list[roomlore.Message]], questions: Sequence[dict[str, str]]) -> list[AskedRoom]:
+def rooms(messages_by_room: dict[str, list[roomlore.Message]], questions: Sequence[dict[str, str]]) -> list[AskedRoom]:
     """Return the rooms that are asked something, in the order of their first question."""
-    asked: dict[str, list[tuple[int, dict[str, str]]]] = {}
-    places = {(room_id, one.id): place for room_id, room in said.items() for place, one in enumerate(room, 1)}
+    questions_by_room: dict[str, list[tuple[int, dict[str, str]]]] = {}
+    places = {
+        (room_id, message.id): place
+        for room_id, room in messages_by_room.items()
+        for place, message in enumerate(room, 1)
+    }
     for question in questions:
         room_id, after = question["room_id"], question.get("asked_after")
-        there = len(said[room_id]) if after is None else places[room_id, after]
-        asked.setdefault(room_id, []).append((there, question))
-    return [AskedRoom(said[room_id], sorted(those, key=lambda one: one[0])) for room_id, those in asked.items()]
+        there = len(messages_by_room[room_id]) if after is None else places[room_id, after]
+        questions_by_room.setdefault(room_id, []).append((there, question))
+    return [
+        AskedRoom(messages_by_room[room_id], sorted(those, key=lambda placed: placed[0]))
+        for room_id, those in questions_by_room.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ async def put(room: AskedRoom, embedder: Embedder | None) -> AsyncIterator[Asked
     filled = 0
     with TemporaryDirectory() as folder:
         store, copy = Path(folder, "room.db"), Path(folder, "asked.db")
-        for there, together in groupby(room.questions, key=lambda one: one[0]):
+        for there, together in groupby(room.questions, key=lambda placed: placed[0]):
             async with _opened(store, embedder) as lore:
                 for start in range(filled, there, BATCH):
                     await lore.messages.add(room.messages[start : min(start + BATCH, there)])

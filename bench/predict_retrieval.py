@@ -71,10 +71,10 @@ def messages(path: Path) -> Iterator[roomlore.Message]:
 
 
 async def ingest(lore: roomlore.Lore, path: Path) -> None:
-    found, done = messages(path), 0
+    messages_left, done = messages(path), 0
     with path.open("rb") as lines:
         progress = Progress("messages", sum(1 for _ in lines))
-    while batch := list(islice(found, BATCH)):
+    while batch := list(islice(messages_left, BATCH)):
         await lore.messages.add(batch)
         done += len(batch)
         progress.at(done)

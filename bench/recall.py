@@ -48,15 +48,15 @@ async def run(arguments: argparse.Namespace) -> None:
 async def quality(sets: Mapping[str, Path], arguments: argparse.Namespace) -> None:
     embedder = offline(arguments.embeddings) if arguments.embeddings else None
     methods = {name: order for name, order in OURS.items() if embedder or name == "tfidf"} | RIVALS | SHOWN_BESIDE
-    found: dict[str, Shares] = {}
+    shares_by_set: dict[str, Shares] = {}
     try:
         for name, folder in sets.items():
-            found[name] = await measure(folder, methods, embedder, arguments)
+            shares_by_set[name] = await measure(folder, methods, embedder, arguments)
     finally:
         if embedder:
             await embedder.close()
-    show(found, methods)
-    judge(found)
+    show(shares_by_set, methods)
+    judge(shares_by_set)
 
 
 async def measure(
@@ -66,9 +66,9 @@ async def measure(
     rooms = list(rooms_of(folder, most=arguments.most, seed=arguments.seed))
     progress, done = Progress(folder.name, sum(len(room.questions) for room in rooms)), 0
     for room in rooms:
-        for asked, gold in await asked_of(room, embedder):
+        for question, gold in await asked_of(room, embedder):
             for name, order in methods.items():
-                shares[name].append([share(asked, gold, order, budget) for budget in BUDGETS])
+                shares[name].append([share(question, gold, order, budget) for budget in BUDGETS])
             done += 1
             progress.at(done)
     progress.end(done)
@@ -78,10 +78,13 @@ async def measure(
 async def asked_of(room: RoomOfFacts, embedder: Embedder | None) -> list[tuple[Asked, frozenset[str]]]:
     facts = FactSet(room.facts, count=EncodingTokens().count)
     plain = PlainTfidf(facts)
-    cosines = await cosines_of(facts, [one.text for one in room.questions], embedder) if embedder else None
+    cosines = await cosines_of(facts, [question.text for question in room.questions], embedder) if embedder else None
     return [
-        (Asked(facts, plain.similarities(one.text), one.text, None if cosines is None else cosines[at]), one.gold)
-        for at, one in enumerate(room.questions)
+        (
+            Asked(facts, plain.similarities(question.text), question.text, None if cosines is None else cosines[at]),
+            question.gold,
+        )
+        for at, question in enumerate(room.questions)
     ]
 
 
@@ -90,9 +93,9 @@ async def cosines_of(facts: FactSet, texts: Sequence[str], embedder: Embedder) -
     return (await embedder.embed(texts, kind="query")) @ passages.T
 
 
-def share(asked: Asked, gold: frozenset[str], order: Order, budget: int) -> float:
-    facts = asked.facts
-    taken = fill(order(asked, budget), facts.tokens, budget - facts.frame)
+def share(question: Asked, gold: frozenset[str], order: Order, budget: int) -> float:
+    facts = question.facts
+    taken = fill(order(question, budget), facts.tokens, budget - facts.frame)
     return len(gold & {facts.memories[place].memory_id for place in taken}) / len(gold)
 
 
@@ -105,22 +108,24 @@ def show(found: Mapping[str, Shares], methods: Mapping[str, Order]) -> None:
         print(f"| {method} | {' | '.join(f'{cell:.1f}' for cell in cells)} |")
 
 
-def mean(found: Mapping[str, Shares], method: str) -> list[float]:
-    means: list[float] = np.mean([shares[method] for shares in found.values()], axis=0).tolist()
+def mean(shares_by_set: Mapping[str, Shares], method: str) -> list[float]:
+    means: list[float] = np.mean([shares[method] for shares in shares_by_set.values()], axis=0).tolist()
     return means
 
 
-def judge(found: Mapping[str, Shares]) -> None:
+def judge(shares_by_set: Mapping[str, Shares]) -> None:
     """The lines that the figures must keep to."""
     print()
-    for name, shares in found.items():
+    for name, shares in shares_by_set.items():
         for rival in RIVALS:
             least = min(a - b for a, b in zip(shares["tfidf"], shares[rival], strict=True))
             say(least > 0, f"{name}: ahead of {rival} at every budget, by {least:.1f} at least")
-    at_512 = {name: mean(found, name)[BUDGETS.index(512)] for name in ("tfidf", *RIVALS)}
+    at_512 = {name: mean(shares_by_set, name)[BUDGETS.index(512)] for name in ("tfidf", *RIVALS)}
     for rival, points in (("confidence", 20), ("recency", 20), ("literal formula", 8)):
         ahead = at_512["tfidf"] - at_512[rival]
         say(ahead >= points, f"mean at 512 tokens: {ahead:.1f} points over {rival}, {points} wanted")
-    if all("hybrid" in shares for shares in found.values()):
-        least = min(a - b for shares in found.values() for a, b in zip(shares["hybrid"], shares["tfidf"], strict=True))
+    if all("hybrid" in shares for shares in shares_by_set.values()):
+        least = min(
+            a - b for shares in shares_by_set.values() for a, b in zip(shares["hybrid"], shares["tfidf"], strict=True)
+        )
         say(least >= -NOISE, f"hybrid behind tfidf by {max(0.0, -least):.1f} points at most")

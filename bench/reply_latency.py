@@ -68,8 +68,8 @@ async def run(arguments: argparse.Namespace) -> None:
 
 
 def answering(hang: float) -> Callable[[Asked], Answer]:
-    def answer(asked: Asked) -> Answer:
-        if asked.model == _SUMMARY:
+    def answer(request: Asked) -> Answer:
+        if request.model == _SUMMARY:
             return Says(text="They talked about the release.", after=hang)
         return Says(text="That was settled on Monday: the release goes out as planned.")
 
@@ -102,10 +102,10 @@ def serving(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[tu
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         assert process.stdout is not None
-        found = re.search(r"http://[^\s,;]+", process.stdout.readline())
-        if found is None:
+        match = re.search(r"http://[^\s,;]+", process.stdout.readline())
+        if match is None:
             raise SystemExit("the server did not start; what it says is above")
-        yield process.pid, found.group()
+        yield process.pid, match.group()
     finally:
         process.kill()
         process.communicate()
@@ -162,7 +162,7 @@ def reply(client: httpx.Client, room: str, number: int, text: str) -> tuple[floa
 
 
 def summaries(model: ModelServer) -> int:
-    return sum(asked.model == _SUMMARY for asked in model.requests)
+    return sum(request.model == _SUMMARY for request in model.requests)
 
 
 def tell(sides: Mapping[str, Side], model: ModelServer, arguments: argparse.Namespace) -> None:
@@ -171,9 +171,9 @@ def tell(sides: Mapping[str, Side], model: ModelServer, arguments: argparse.Name
     print("| a reply over HTTP | summaries hang | extraction off | ratio |")
     print("|---|---|---|---|")
     rows: Sequence[tuple[str, Callable[[Side], list[float]]]] = (
-        ("to its first words", lambda one: one.first),
-        ("to its end", lambda one: one.whole),
-        ("to its end, where it makes a memory due", lambda one: one.due),
+        ("to its first words", lambda latency: latency.first),
+        ("to its end", lambda latency: latency.whole),
+        ("to its end, where it makes a memory due", lambda latency: latency.due),
     )
     for name, times in rows:
         hanging, off = (times(sides[way]) for way in WAYS)

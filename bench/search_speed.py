@@ -61,15 +61,15 @@ async def run(arguments: argparse.Namespace) -> None:
         sample = rng.sample(rooms, min(arguments.sample, len(rooms)))
         async with subject("many rooms", large_url, used, sample) as many:
             await search_in_turn([many], arguments.searches)
-        async with subject("the big room", large_url, used, [big]) as one:
-            await search_in_turn([one], max(200, arguments.searches // 5))
+        async with subject("the big room", large_url, used, [big]) as large_room:
+            await search_in_turn([large_room], max(200, arguments.searches // 5))
         async with (
             subject("large store", large_url, used, rooms[: arguments.small]) as large,
             subject("small store", small_url, used, rooms[: arguments.small]) as small,
         ):
             await search_in_turn([large, small], arguments.searches)
     print(HEADER)
-    for each_subject in (many, one, large, small):
+    for each_subject in (many, large_room, large, small):
         print(row(each_subject))
     print(f"\nlarge store against small: {median(large.search) / median(small.search):.2f}")
 
@@ -118,68 +118,68 @@ class Subject:
 @asynccontextmanager
 async def subject(name: str, url: str, used: roomlore.Settings, rooms: Sequence[MadeUpRoom]) -> AsyncIterator[Subject]:
     """Opened anew, so that nothing of its rooms is in memory."""
-    vectors, said = {}, {}
+    vectors, texts_by_room = {}, {}
     for room in rooms:
         messages = room.said()
         vectors[room.room_id] = MADE_UP.vectors([passage(message) for message in messages])
-        said[room.room_id] = [message.text for message in messages]
+        texts_by_room[room.room_id] = [message.text for message in messages]
     engine = bare(url)
     async with AsyncExitStack() as closing:
         closing.callback(engine.close)
         lore = await closing.enter_async_context(roomlore.open(url, settings=used, embedder=MADE_UP, background=False))
         keys = {room.room_id: engine.room_key(room.room_id) for room in rooms}
-        yield Subject(name, lore, engine, rooms, vectors, keys, said)
+        yield Subject(name, lore, engine, rooms, vectors, keys, texts_by_room)
 
 
 async def search_in_turn(subjects: Sequence[Subject], searches: int) -> None:
     rng = random.Random(11)
-    for one in subjects:
-        await search_first(one, rng)
+    for subject_ in subjects:
+        await search_first(subject_, rng)
     for turn in range(searches):
         room_id = rng.choice(subjects[0].rooms).room_id
         query = question(rng, subjects[0].said[room_id])
-        for one in subjects if turn % 2 else reversed(subjects):
-            await search_both(one, room_id, query, floor_first=turn % 4 < 2)
-    for one in subjects:
-        time_other(one, rng, max(50, searches // 10))
+        for subject_ in subjects if turn % 2 else reversed(subjects):
+            await search_both(subject_, room_id, query, floor_first=turn % 4 < 2)
+    for subject_ in subjects:
+        time_other(subject_, rng, max(50, searches // 10))
 
 
-async def search_first(one: Subject, rng: random.Random) -> None:
-    for room in one.rooms:
-        query = question(rng, one.said[room.room_id])
-        one.first.append(await timed(one.lore.messages.search(room.room_id, query, limit=LIMIT)))
+async def search_first(subject_: Subject, rng: random.Random) -> None:
+    for room in subject_.rooms:
+        query = question(rng, subject_.said[room.room_id])
+        subject_.first.append(await timed(subject_.lore.messages.search(room.room_id, query, limit=LIMIT)))
 
 
-def question(rng: random.Random, said: Sequence[str]) -> str:
+def question(rng: random.Random, texts: Sequence[str]) -> str:
     """Words of a few of the room's messages."""
     words: list[str] = []
     while len(words) < QUERY_WORDS:
-        words += rng.choice(said).split()
+        words += rng.choice(texts).split()
     return " ".join(words[:QUERY_WORDS])
 
 
-async def search_both(one: Subject, room_id: str, query: str, *, floor_first: bool) -> None:
+async def search_both(subject_: Subject, room_id: str, query: str, *, floor_first: bool) -> None:
     vector = MADE_UP.prepare(query)
     if floor_first:
-        time_floor(one, room_id, query, vector)
-    one.search.append(await timed(one.lore.messages.search(room_id, query, limit=LIMIT)))
+        time_floor(subject_, room_id, query, vector)
+    subject_.search.append(await timed(subject_.lore.messages.search(room_id, query, limit=LIMIT)))
     if not floor_first:
-        time_floor(one, room_id, query, vector)
+        time_floor(subject_, room_id, query, vector)
 
 
-def time_floor(one: Subject, room_id: str, query: str, vector: Vectors) -> None:
-    key = one.keys[room_id]
-    one.product.append(clocked(lambda: best(one.vectors[room_id], vector)))
-    own = one.bare.own_query(key, query)
-    one.own.append(clocked(lambda: one.bare.own(own)))
+def time_floor(subject_: Subject, room_id: str, query: str, vector: Vectors) -> None:
+    key = subject_.keys[room_id]
+    subject_.product.append(clocked(lambda: best(subject_.vectors[room_id], vector)))
+    own = subject_.bare.own_query(key, query)
+    subject_.own.append(clocked(lambda: subject_.bare.own(own)))
 
 
-def time_other(one: Subject, rng: random.Random, searches: int) -> None:
+def time_other(subject_: Subject, rng: random.Random, searches: int) -> None:
     """Apart from the rest: reading the words of all rooms drives everybody's data out of the processor's caches."""
     for _ in range(searches):
-        room_id = rng.choice(one.rooms).room_id
-        query = one.bare.other_query(one.keys[room_id], question(rng, one.said[room_id]))
-        one.other.append(clocked(partial(one.bare.other, query)))
+        room_id = rng.choice(subject_.rooms).room_id
+        query = subject_.bare.other_query(subject_.keys[room_id], question(rng, subject_.said[room_id]))
+        subject_.other.append(clocked(partial(subject_.bare.other, query)))
 
 
 def best(matrix: Vectors, vector: Vectors) -> Any:
@@ -201,15 +201,15 @@ Medians in ms. floor: numpy and the quicker of the two full-text queries.
 |---|---|---|---|---|---|---|---|---|"""
 
 
-def row(one: Subject) -> str:
-    search = median(one.search)
+def row(subject_: Subject) -> str:
+    search = median(subject_.search)
     times = (
         search,
-        sorted(one.search)[int(len(one.search) * 0.95)],
-        median(one.product),
-        median(one.own),
-        median(one.other),
-        one.floor,
+        sorted(subject_.search)[int(len(subject_.search) * 0.95)],
+        median(subject_.product),
+        median(subject_.own),
+        median(subject_.other),
+        subject_.floor,
     )
-    cells = (one.name, *(f"{seconds * 1e3:.2f}" for seconds in times), f"{search / one.floor:.2f}")
-    return f"| {' | '.join(cells)} | {median(one.first) * 1e3:.1f} |"
+    cells = (subject_.name, *(f"{seconds * 1e3:.2f}" for seconds in times), f"{search / subject_.floor:.2f}")
+    return f"| {' | '.join(cells)} | {median(subject_.first) * 1e3:.1f} |"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import roomlore
-from bench.session_writers import Report, said
+from bench.session_writers import Report, turns_of
 from roomlore import SessionContext, SessionMode, StoredMessage
 
 
@@ -42,9 +42,12 @@ def gathered(reports: Sequence[Report], conversation_ids: Sequence[str], turns: 
 
 async def check(cached: roomlore.Lore, plain: roomlore.Lore, known: Sequence[Known]) -> Findings:
     findings = Findings()
-    for one in known:
-        wrong = [*await _stored(plain, one, findings), *await _alike(cached, plain, one.conversation_id)]
-        findings.wrong += [f"{one.conversation_id}: {line}" for line in wrong]
+    for conversation in known:
+        wrong = [
+            *await _stored(plain, conversation, findings),
+            *await _alike(cached, plain, conversation.conversation_id),
+        ]
+        findings.wrong += [f"{conversation.conversation_id}: {line}" for line in wrong]
         findings.conversations += 1
     return findings
 
@@ -83,17 +86,17 @@ def _whole(turn_id: str, messages: Sequence[StoredMessage]) -> bool:
 
 
 def _lost(known: Known, messages: Sequence[StoredMessage]) -> Iterator[str]:
-    texts = said(known.conversation_id, known.turns)
+    texts = turns_of(known.conversation_id, known.turns)
     wanted: dict[str, str] = {}
     for turn_id in known.acknowledged:
         query, answer = texts[int(turn_id.removeprefix("turn-"))]
         wanted |= {f"{turn_id}-query": query, f"{turn_id}-answer": answer}
-    found = Counter(message.id for message in messages)
-    for message_id in wanted.keys() - found.keys():
+    stored_ids = Counter(message.id for message in messages)
+    for message_id in wanted.keys() - stored_ids.keys():
         yield f"{message_id} was acknowledged and is lost"
-    for message_id in found.keys() - wanted.keys():
+    for message_id in stored_ids.keys() - wanted.keys():
         yield f"{message_id} is stored and was never acknowledged"
-    for message_id, times in found.items():
+    for message_id, times in stored_ids.items():
         if times > 1:
             yield f"{message_id} is there {times} times"
     for message in messages:
@@ -124,5 +127,5 @@ async def _alike(cached: roomlore.Lore, plain: roomlore.Lore, name: str) -> list
     return wrong
 
 
-def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
-    return [name for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
+def _differing(row: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
+    return [name for name in sorted(row.keys() | other.keys()) if row.get(name) != other.get(name)]

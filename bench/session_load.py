@@ -177,10 +177,10 @@ class SessionLoad:
             redis_url = self._redis_url if way == "with" else ""
             reports, _ = self._drive(f"{self._name}-{number}", self._given.round, redis_url, disturbed=False)
             rates[way].append(rate([call for each in reports for call in each.calls]))
-        one, other = median(rates["with"]), median(rates["without"])
+        redis, other = median(rates["with"]), median(rates["without"])
         print(
-            f"undisturbed, {ROUNDS} rounds of {self._given.round} conversations each: with Redis {one:.0f} turns/s, "
-            f"without {other:.0f}, ratio {one / other:.2f}"
+            f"undisturbed, {ROUNDS} rounds of {self._given.round} conversations each: with Redis {redis:.0f} turns/s, "
+            f"without {other:.0f}, ratio {redis / other:.2f}"
         )
 
 
@@ -207,11 +207,11 @@ def report(reports: Sequence[Report], spans: Sequence[Span], findings: Findings,
         *findings.wrong[:SLOWEST],
         sep="\n  ",
     )
-    print(f"lookups in the cache, during the load: {told(cache)}; while checking: {read}")
+    print(f"lookups in the cache, during the load: {shares_text(cache)}; while checking: {read}")
     report_speed(reports, calls, spans)
 
 
-def told(counts: Counter[str]) -> str:
+def shares_text(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
 
 

@@ -80,10 +80,10 @@ class Bench:
         """Seconds that one call took."""
         if way == "miss":
             command(self.redis_url, b"DEL", f"short_term_memory:session:{talk.conversation_id}".encode())
-        return await timed(asked(self.lore(way), call, talk))
+        return await timed(call_of(self.lore(way), call, talk))
 
 
-def asked(lore: roomlore.Lore, call: str, talk: Talk) -> Awaitable[object]:
+def call_of(lore: roomlore.Lore, call: str, talk: Talk) -> Awaitable[object]:
     if call == "get_session":
         return lore.sessions.get_session(talk.conversation_id)
     return lore.sessions.query_context(talk.conversation_id, QUESTION)
@@ -112,17 +112,17 @@ def settings(redis_url: str) -> roomlore.Settings:
     )
 
 
-def said(conversation_id: str, turns: int, seed: int = 7) -> list[tuple[str, str]]:
+def turns_of(conversation_id: str, turns: int, seed: int = 7) -> list[tuple[str, str]]:
     """Each turn's query, a line, and its answer, three lines."""
     lines = [message.text for message in chat(conversation_id, 4 * turns, seed)]
     return [(lines[at], " ".join(lines[at + 1 : at + 4])) for at in range(0, len(lines), 4)]
 
 
 def messages(talk: Talk) -> list[Message]:
-    found = []
-    for number, (query, answer) in enumerate(said(talk.conversation_id, talk.turns)):
+    history = []
+    for number, (query, answer) in enumerate(turns_of(talk.conversation_id, talk.turns)):
         for role, sender, text in ((Role.USER, "ann", query), (Role.ASSISTANT, "bot", answer)):
-            found.append(
+            history.append(
                 Message(
                     id=f"{number}-{role.value}",
                     room_id=talk.conversation_id,
@@ -132,7 +132,7 @@ def messages(talk: Talk) -> list[Message]:
                     turn_id=str(number),
                 )
             )
-    return found
+    return history
 
 
 async def fill(lore: roomlore.Lore, talks: Sequence[Talk]) -> None:
@@ -198,7 +198,7 @@ async def compare_writes(bench: Bench, name: str, writes: int) -> None:
     """One conversation for each way, with a checkpoint every 40 turns."""
     times: dict[str, list[float]] = defaultdict(list)
     ways = ("hit", "none")
-    for number, (query, answer) in enumerate(said(name, writes)):
+    for number, (query, answer) in enumerate(turns_of(name, writes)):
         for way in rotated(ways, number):
             sessions, talk = bench.lore(way).sessions, f"{name}-write-{way}"
             times[way].append(await timed(sessions.write_turn(talk, "ann", "bot", query, answer)))
@@ -227,7 +227,7 @@ async def compare_throughput(bench: Bench, name: str, writes: int) -> None:
 
 
 async def exchange(lore: roomlore.Lore, talk: str, number: int, turns: int) -> None:
-    for query, answer in said(talk, turns, number):
+    for query, answer in turns_of(talk, turns, number):
         await lore.sessions.write_turn(talk, "ann", "bot", query, answer)
         context = await lore.sessions.query_context(talk, query)
     await lore.sessions.checkpoint(talk, SUMMARY, covers_through=context.covers_through)
@@ -243,5 +243,5 @@ def shown(seconds: Sequence[float]) -> str:
     return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def ratio(one: Sequence[float], other: Sequence[float]) -> str:
-    return f"{median(one) / median(other):.2f}"
+def ratio(times: Sequence[float], other: Sequence[float]) -> str:
+    return f"{median(times) / median(other):.2f}"

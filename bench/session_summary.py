@@ -66,20 +66,20 @@ class Room:
     def __init__(self, spoken: Sequence[Spoken], questions: Sequence[Question]) -> None:
         self.spoken = spoken
         self.questions = questions
-        self._words = {one.id: frozenset(words(one.said.text)) for one in spoken}
-        self._texts = {one.id: one.said.text for one in spoken}
-        found = Counter(word for held in self._words.values() for word in held)
-        self.rarity = {word: math.log1p((len(spoken) - n + 0.5) / (n + 0.5)) for word, n in found.items()}
+        self._words = {spoken_line.id: frozenset(words(spoken_line.said.text)) for spoken_line in spoken}
+        self._texts = {spoken_line.id: spoken_line.said.text for spoken_line in spoken}
+        counts = Counter(word for held in self._words.values() for word in held)
+        self.rarity = {word: math.log1p((len(spoken) - n + 0.5) / (n + 0.5)) for word, n in counts.items()}
 
     def weight(self, held: Iterable[str]) -> float:
         return sum(self.rarity.get(word, 0.0) for word in held)
 
     def ask(self, tally: Tally, summary: str, covered: Sequence[Spoken], window: Sequence[Spoken]) -> None:
         """Adds what the summary of the messages `covered` and the window still tell about each question."""
-        before = {one.id for one in covered}
-        early = {one.id for one in covered[: len(covered) // 3]}
+        before = {spoken_line.id for spoken_line in covered}
+        early = {spoken_line.id for spoken_line in covered[: len(covered) // 3]}
         kept = [frozenset(words(sentence)) for sentence in summary_sentences(summary)]
-        there = frozenset().union(*kept, *(self._words[one.id] for one in window))
+        there = frozenset().union(*kept, *(self._words[spoken_line.id] for spoken_line in window))
         for question in self.questions:
             gold = [held for id_ in question.gold & before if len(held := self._words[id_]) >= MIN_WORDS]
             if gold:
@@ -92,11 +92,15 @@ class Room:
                     tally.early.append(tally.evidence[-1])
 
     def _stands(self, held: frozenset[str], kept: Sequence[frozenset[str]]) -> bool:
-        return any(self.weight(held & one) >= self.weight(held) / 2 for one in kept)
+        return any(self.weight(held & kept_words) >= self.weight(held) / 2 for kept_words in kept)
 
     def _nearest(self, id_: str, question: Question) -> frozenset[str]:
         """The words of that sentence of a gold message that shares most with the question."""
-        held = [one for text in sentences(self._texts[id_]) if len(one := frozenset(words(text))) >= MIN_WORDS]
+        held = [
+            sentence_words
+            for text in sentences(self._texts[id_])
+            if len(sentence_words := frozenset(words(text))) >= MIN_WORDS
+        ]
         return max(held, key=lambda one: (self.weight(one & question.words), self.weight(one)), default=frozenset())
 
 
@@ -112,10 +116,10 @@ def rooms_of(folder: Path, suffix: str, count: Callable[[Sequence[str]], list[in
     for row, tokens in zip(rows, sizes, strict=True):
         spoken[row["room_id"]].append(Spoken(row["id"], SpeakerText(row["sender_id"], row["text"]), tokens))
     gold = {row["qid"]: frozenset(row["gold"]) for row in read(folder / f"gold{suffix}.jsonl")}
-    asked: dict[str, list[Question]] = defaultdict(list)
+    questions_by_room: dict[str, list[Question]] = defaultdict(list)
     for row in read(folder / f"queries{suffix}.jsonl"):
-        asked[row["room_id"]].append(Question(frozenset(words(row["query"])), gold[row["qid"]]))
-    return [Room(said, asked[room]) for room, said in spoken.items()]
+        questions_by_room[row["room_id"]].append(Question(frozenset(words(row["query"])), gold[row["qid"]]))
+    return [Room(spoken_lines, questions_by_room[room]) for room, spoken_lines in spoken.items()]
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -126,8 +130,8 @@ def read(path: Path) -> list[dict[str, str]]:
 def play(room: Room, make: Maker, tally: Tally, *, window: int, budget: int) -> None:
     """One conversation. The rounds depend on the budget, not on what a maker used of it, so all makers share them."""
     summary, since, before = "", list[Spoken](), list[Spoken]()
-    for one in room.spoken:
-        since.append(one)
+    for spoken_line in room.spoken:
+        since.append(spoken_line)
         if budget + sum(other.tokens for other in since) < THRESHOLD * window:
             continue
         cut = len(since) - last_turns(since, window)
@@ -149,8 +153,8 @@ def last_turns(since: Sequence[Spoken], window: int) -> int:
     return stay
 
 
-def extracted(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
-    return extract(previous, said, max_tokens=budget, count=EncodingTokens().count)
+def extracted(previous: str, texts: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
+    return extract(previous, texts, max_tokens=budget, count=EncodingTokens().count)
 
 
 MAKERS: dict[str, Maker] = {"extract": extracted, **BASELINES}
@@ -158,15 +162,15 @@ MAKERS: dict[str, Maker] = {"extract": extracted, **BASELINES}
 
 def milliseconds(rooms: Sequence[Room], budget: int) -> float:
     """Median processor time of a summary of 12,000 tokens of new turns upon an earlier summary."""
-    took, summary, said, tokens = list[float](), "", list[SpeakerText](), 0
-    for one in (one for room in rooms for one in room.spoken):
-        said.append(one.said)
-        tokens += one.tokens
+    took, summary, texts, tokens = list[float](), "", list[SpeakerText](), 0
+    for spoken_line in (one for room in rooms for one in room.spoken):
+        texts.append(spoken_line.said)
+        tokens += spoken_line.tokens
         if tokens >= TIMED and len(took) < 10:
             started = time.process_time()
-            summary = extracted(summary, said, (), budget)
+            summary = extracted(summary, texts, (), budget)
             took.append(1_000 * (time.process_time() - started))
-            said, tokens = [], 0
+            texts, tokens = [], 0
     return median(took) if took else math.nan
 
 

@@ -88,7 +88,7 @@ def settings(redis_url: str, window: int) -> roomlore.Settings:
     )
 
 
-def said(conversation_id: str, turns: int) -> list[tuple[str, str]]:
+def turns_of(conversation_id: str, turns: int) -> list[tuple[str, str]]:
     """Each turn's query, a line, and its answer, three lines; always the same for one conversation."""
     seed = random.Random(conversation_id).randrange(1 << 30)
     lines = [message.text for message in chat(conversation_id, 4 * turns, seed, words=7)]
@@ -165,7 +165,7 @@ class Conversation:
         self._share = share
         self._report = report
         self._name = share.conversation_id
-        self._said = said(share.conversation_id, share.turns)
+        self._said = turns_of(share.conversation_id, share.turns)
         self._last: str | None = None
 
     async def hold(self) -> None:

@@ -109,9 +109,9 @@ async def run(arguments: argparse.Namespace) -> None:
         async with roomlore.open(postgres.url, background=False) as lore:
             for number in range(ROOMS):
                 await lore.sessions.create_session(f"room-{number}", "person-0")
-        for one in programs.values():
-            closing.callback(one.kill)
-            await asyncio.to_thread(one.start)
+        for started in programs.values():
+            closing.callback(started.kill)
+            await asyncio.to_thread(started.start)
         load = Load(port)
         await load.closed(arguments.measure / 4)
         bears = await load.closed(arguments.measure)
@@ -133,8 +133,8 @@ async def run(arguments: argparse.Namespace) -> None:
 
 async def _look(programs: Sequence[Program]) -> None:
     while True:
-        for one in programs:
-            one.look()
+        for program in programs:
+            program.look()
         await asyncio.sleep(_LOOK_SECONDS)
 
 
@@ -157,24 +157,26 @@ async def kill(parts: Mapping[str, Part], load: Load, arguments: argparse.Namesp
 
 
 def tell(load: Load, seconds: float) -> None:
-    def outside(one: Answered) -> bool:
-        return not any(outage.covers(one.due, one.ended) for outage in load.outages)
+    def outside(answered: Answered) -> bool:
+        return not any(outage.covers(answered.due, answered.ended) for outage in load.outages)
 
     print("\n| request | answered | a second | p50, ms | p99 | p99, also while a part was down | longest |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name in dict.fromkeys(MIX):
-        of_route = [one for one in load.answered if one.route == name]
-        took = sorted(1000 * (one.ended - one.due) for one in of_route)
-        calm = sorted(1000 * (one.ended - one.due) for one in of_route if outside(one))
+        of_route = [answered for answered in load.answered if answered.route == name]
+        took = sorted(1000 * (answered.ended - answered.due) for answered in of_route)
+        calm = sorted(1000 * (answered.ended - answered.due) for answered in of_route if outside(answered))
         cells = (at(calm, 0.5), at(calm, 0.99), at(took, 0.99), at(took, 1.0))
         print(f"| {name} | {len(took):,} | {len(took) / seconds:.1f} | {' | '.join(cells)} |")
     print("\n| part | killed | away, seconds | answers 503 | in a reply | refused or broken |")
     print("|---|---:|---:|---:|---:|---:|")
     for part in KILLED:
-        found = [one for one in load.outages if one.part == part]
-        told = sum((one.told for one in found), Counter[str]())
-        away = f"{median(one.back - one.began for one in found):.1f}" if found else "-"
-        print(f"| {part} | {len(found)} | {away} | {' | '.join(f'{told[what]:,}' for what in (*ALLOWED, BROKEN))} |")
+        outages = [outage for outage in load.outages if outage.part == part]
+        counts = sum((outage.told for outage in outages), Counter[str]())
+        away = f"{median(outage.back - outage.began for outage in outages):.1f}" if outages else "-"
+        print(
+            f"| {part} | {len(outages)} | {away} | {' | '.join(f'{counts[what]:,}' for what in (*ALLOWED, BROKEN))} |"
+        )
     print(f"\n{load.not_stored:,} replies waited for the database and were asked for again")
     print(f"{load.left_out} requests left out since {MOST_OPEN:,} were open; {len(load.errors)} errors")
     for error, times in Counter(load.errors).most_common(10):
@@ -190,8 +192,8 @@ def tell_memory(programs: Mapping[str, Program]) -> None:
     seconds: the most of them, since a process that is being killed has less."""
     for name in ("server", "worker"):
         lives = [life for life in programs[name].lives if life]
-        told = ", ".join(f"{life[len(life) // 4] / 1024:.0f} to {max(life[-5:]) / 1024:.0f} MB" for life in lives)
-        print(f"memory of the {name}, in each of its lives: {told}", flush=True)
+        ranges = ", ".join(f"{life[len(life) // 4] / 1024:.0f} to {max(life[-5:]) / 1024:.0f} MB" for life in lives)
+        print(f"memory of the {name}, in each of its lives: {ranges}", flush=True)
 
 
 def resident_kb(pid: int) -> int:
@@ -208,7 +210,7 @@ async def check(load: Load, url: str) -> list[str]:
     await _idle(load)
     expected = {**load.acknowledged}
     for number in range(ROOMS):
-        expected |= {(one.room_id, one.id): one.text for one in chat(f"room-{number}", _FILLED)}
+        expected |= {(message.room_id, message.id): message.text for message in chat(f"room-{number}", _FILLED)}
     async with roomlore.open(url, background=False) as lore:
         stored = [message async for message in lore.messages.export()]
         report = await lore.privacy.verify()
@@ -219,7 +221,9 @@ async def check(load: Load, url: str) -> list[str]:
     return wrong
 
 
-def compared(stored: Iterable[StoredMessage], expected: Mapping[tuple[str, str], str], asked: set[str]) -> list[str]:
+def compared(
+    stored: Iterable[StoredMessage], expected: Mapping[tuple[str, str], str], ids_asked: set[str]
+) -> list[str]:
     """Return what is lost, there twice, different, or there without having been acknowledged. `asked`: the messages
     that have replies; one that broke off stays beside the whole one."""
     seen, replies, wrong = Counter[tuple[str, str]](), Counter[str](), list[str]()
@@ -228,13 +232,13 @@ def compared(stored: Iterable[StoredMessage], expected: Mapping[tuple[str, str],
         seen[place] += 1
         if place in expected and message.text != expected[place]:
             wrong.append(f"{place} has another text")
-        if message.reply_to in asked and about(message):
+        if message.reply_to in ids_asked and about(message):
             replies[message.reply_to] += not about(message).get(BROKEN_OFF)
         elif place not in expected:
             wrong.append(f"{place} was never acknowledged")
     wrong += [f"{place} is lost" for place in expected.keys() - seen.keys()]
     wrong += [f"{place} is there {times} times" for place, times in seen.items() if times > 1]
-    return wrong + [f"{one} has {times} replies" for one, times in replies.items() if times > 1]
+    return wrong + [f"{message_id} has {times} replies" for message_id, times in replies.items() if times > 1]
 
 
 async def _idle(load: Load) -> None:
@@ -242,8 +246,8 @@ async def _idle(load: Load) -> None:
     ends, jobs = time.monotonic() + LAST_SECONDS, dict[str, int]()
     while time.monotonic() < ends:
         for status in ("waiting", "running", "failed"):
-            told, body, _ = await load.ask(Route("", "GET", f"/jobs?status={status}&limit=200").request(0))
-            jobs[status] = len(json.loads(body)["jobs"]) if told == "200" else -1
+            status_code, body, _ = await load.ask(Route("", "GET", f"/jobs?status={status}&limit=200").request(0))
+            jobs[status] = len(json.loads(body)["jobs"]) if status_code == "200" else -1
         if not jobs["waiting"] and not jobs["running"]:
             break
         await asyncio.sleep(_LOOK_SECONDS)

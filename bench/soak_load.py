@@ -116,11 +116,11 @@ class Load:
         while True:
             async with self._turns:
                 begun = time.monotonic()
-                told, body, wait = await self.ask(request)
+                status, body, wait = await self.ask(request)
             stored: Mapping[str, str] = {}
-            if name == "reply" and told == "200":
-                told, stored = outcome_of_reply(body)
-            if told == "200":
+            if name == "reply" and status == "200":
+                status, stored = outcome_of_reply(body)
+            if status == "200":
                 self.answered.append(Answered(name, due, time.monotonic()))
                 if name == "add":
                     self.acknowledged[room, f"sent-{number}"] = text
@@ -128,28 +128,28 @@ class Load:
                     self.acknowledged[room, f"asked-{number}"] = text
                     self.acknowledged[room, stored["reply_id"]] = stored["text"]
                 break
-            self.refused(name, told, begun, body)
+            self.refused(name, status, begun, body)
             if name not in WRITES:
                 break
             if time.monotonic() > self._ends:
                 self.errors.append(f"{name}: never acknowledged")
                 break
-            await asyncio.sleep(_WAITING_SECONDS if told == NOT_STORED else wait)
+            await asyncio.sleep(_WAITING_SECONDS if status == NOT_STORED else wait)
         self.open -= 1
 
-    def refused(self, name: str, told: str, begun: float, body: bytes = b"") -> None:
+    def refused(self, name: str, status: str, begun: float, body: bytes = b"") -> None:
         """Count an answer that is no 200 with the outages that it fell into. Without one it is an error, and so is
         what no outage explains."""
-        if told == NOT_STORED:
+        if status == NOT_STORED:
             self.not_stored += 1
             return
-        found = [one for one in self.outages if one.covers(begun, time.monotonic())]
-        servers = [one for one in found if one.part == "server"]
-        explained = found if told in ALLOWED else servers if told == BROKEN else []
+        covering = [outage for outage in self.outages if outage.covers(begun, time.monotonic())]
+        servers = [outage for outage in covering if outage.part == "server"]
+        explained = covering if status in ALLOWED else servers if status == BROKEN else []
         if explained:
-            explained[-1].told[told] += 1
+            explained[-1].told[status] += 1
         else:
-            error = f"{name}: {told}" + (f" while {found[-1].part} was down" if found else "")
+            error = f"{name}: {status}" + (f" while {covering[-1].part} was down" if covering else "")
             self.errors.append(error)
             self.reasons.setdefault(error, _detail(body))
 
@@ -185,22 +185,22 @@ class Load:
 
 def route(name: str, number: int, text: str) -> Route:
     """Return the request `number`."""
-    said = {"sender_id": f"person-{number % 7}", "text": text}
+    content = {"sender_id": f"person-{number % 7}", "text": text}
     words = " ".join(text.split()[:3])
     match name:
         case "add":
-            return Route(name, "POST", "/messages", {"room_id": "", **said})
+            return Route(name, "POST", "/messages", {"room_id": "", **content})
         case "context":
             return Route(name, "POST", "/context", {"room_id": ""})
         case "search":
             return Route(name, "GET", f"/messages/search?room_id=ROOM&{urlencode({'q': words})}")
         case "recall":
-            asked = {"scopes": [SCOPE], "messages": [{"role": "user", "content": words}]}
-            return Route(name, "POST", "/recall", asked)
+            recall_body = {"scopes": [SCOPE], "messages": [{"role": "user", "content": words}]}
+            return Route(name, "POST", "/recall", recall_body)
         case "session":
             return Route(name, "POST", "/sessions/ROOM/context", {})
         case _:
-            return Route(name, "POST", "/chat/sse", {"room_id": "", "message": {"id": f"asked-{number}", **said}})
+            return Route(name, "POST", "/chat/sse", {"room_id": "", "message": {"id": f"asked-{number}", **content}})
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes, float]:

@@ -43,10 +43,10 @@ async def run(arguments: argparse.Namespace) -> None:
             length = 0
             spent, stored = time.process_time(), _spent(url)
             for number in range(arguments.rooms):
-                said = list(chat(f"room-{number}", arguments.messages, seed=number, words=7))
-                length += sum(len(one.text.encode()) for one in said)
-                for start in range(0, len(said), _BATCH):
-                    await lore.messages.add(said[start : start + _BATCH])
+                messages = list(chat(f"room-{number}", arguments.messages, seed=number, words=7))
+                length += sum(len(message.text.encode()) for message in messages)
+                for start in range(0, len(messages), _BATCH):
+                    await lore.messages.add(messages[start : start + _BATCH])
             adding, storing = time.process_time() - spent, _spent(url) - stored
             async for _ in lore.index.drain():
                 pass

@@ -20,12 +20,14 @@ MOST = 3_000
 
 def lines_of(summary: str) -> list[Line]:
     """The lines of a summary, each as (speaker, text)."""
-    found = [line.partition(": ") for line in summary.splitlines() if line.strip()]
-    return [(speaker, text) if colon else ("", speaker) for speaker, colon, text in found]
+    parts = [line.partition(": ") for line in summary.splitlines() if line.strip()]
+    return [(speaker, text) if colon else ("", speaker) for speaker, colon, text in parts]
 
 
-def pieces(said: Iterable[SpeakerText]) -> list[Line]:
-    return [(one.speaker, sentence) for one in said for sentence in sentences(one.text)]
+def pieces(speaker_texts: Iterable[SpeakerText]) -> list[Line]:
+    return [
+        (speaker_text.speaker, sentence) for speaker_text in speaker_texts for sentence in sentences(speaker_text.text)
+    ]
 
 
 def earlier(summary: str) -> list[Line]:
@@ -63,33 +65,33 @@ def filled(given: Sequence[Line], order: Iterable[int], budget: int) -> str:
     return rendered([given[each] for each in chosen])
 
 
-def first(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
+def first(previous: str, speaker_texts: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """The first sentences of the whole history."""
-    given = pieces([*before, *said])[:MOST]
+    given = pieces([*before, *speaker_texts])[:MOST]
     return filled(given, range(len(given)), budget)
 
 
-def last(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
+def last(previous: str, speaker_texts: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """The last sentences before the window, over as many rounds as fit."""
-    given = pieces([*before, *said])[-MOST:]
+    given = pieces([*before, *speaker_texts])[-MOST:]
     return filled(given, reversed(range(len(given))), budget)
 
 
-def drawn(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
+def drawn(previous: str, speaker_texts: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """Sentences drawn evenly from the whole history."""
-    given = pieces([*before, *said])
+    given = pieces([*before, *speaker_texts])
     return filled(given, random.Random(SEED).sample(range(len(given)), len(given)), budget)
 
 
-def central(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
+def central(previous: str, speaker_texts: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """LexRank over the earlier summary and what was said since (Erkan and Radev 2004, continuous form)."""
-    given = [*earlier(previous), *pieces(said)][-MOST:]
+    given = [*earlier(previous), *pieces(speaker_texts)][-MOST:]
     return filled(given, ranked(lexrank([words(text) for _, text in given])), budget)
 
 
-def rare(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
+def rare(previous: str, speaker_texts: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """Mean of term frequency times inverse sentence frequency, over the same."""
-    given = [*earlier(previous), *pieces(said)][-MOST:]
+    given = [*earlier(previous), *pieces(speaker_texts)][-MOST:]
     return filled(given, ranked(tf_isf([words(text) for _, text in given])), budget)
 
 
@@ -97,31 +99,31 @@ def ranked(scores: Sequence[float]) -> list[int]:
     return sorted(range(len(scores)), key=lambda place: (-scores[place], place))
 
 
-def tf_isf(said: Sequence[Sequence[str]]) -> list[float]:
-    found = Counter(word for one in said for word in set(one))
+def tf_isf(sentences_words: Sequence[Sequence[str]]) -> list[float]:
+    counts = Counter(word for sentence_words in sentences_words for word in set(sentence_words))
     scores = []
-    for one in said:
-        total = sum(n * log(len(said) / found[word]) for word, n in Counter(one).items())
-        scores.append(total / max(len(one), 1))
+    for sentence_words in sentences_words:
+        total = sum(n * log(len(sentences_words) / counts[word]) for word, n in Counter(sentence_words).items())
+        scores.append(total / max(len(sentence_words), 1))
     return scores
 
 
-def lexrank(said: Sequence[Sequence[str]], damping: float = 0.85) -> list[float]:
-    table = cosines(said)
+def lexrank(sentences_words: Sequence[Sequence[str]], damping: float = 0.85) -> list[float]:
+    table = cosines(sentences_words)
     table /= np.maximum(table.sum(axis=1, keepdims=True), 1e-9)
-    ranks = np.full(len(said), 1 / max(len(said), 1))
+    ranks = np.full(len(sentences_words), 1 / max(len(sentences_words), 1))
     for _ in range(30):
-        ranks = (1 - damping) / len(said) + damping * ranks @ table
+        ranks = (1 - damping) / len(sentences_words) + damping * ranks @ table
     return [float(rank) for rank in ranks]
 
 
-def cosines(said: Sequence[Sequence[str]]) -> np.ndarray:
-    found = Counter(word for one in said for word in set(one))
-    column = {word: place for place, word in enumerate(found)}
-    table = np.zeros((len(said), len(column)), dtype=np.float32)
-    for row, one in enumerate(said):
-        for word, n in Counter(one).items():
-            table[row, column[word]] = n * log(1 + len(said) / found[word])
+def cosines(sentences_words: Sequence[Sequence[str]]) -> np.ndarray:
+    counts = Counter(word for sentence_words in sentences_words for word in set(sentence_words))
+    column = {word: place for place, word in enumerate(counts)}
+    table = np.zeros((len(sentences_words), len(column)), dtype=np.float32)
+    for row, sentence_words in enumerate(sentences_words):
+        for word, n in Counter(sentence_words).items():
+            table[row, column[word]] = n * log(1 + len(sentences_words) / counts[word])
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-9)
     likeness: np.ndarray = table @ table.T
     return likeness

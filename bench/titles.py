@@ -46,23 +46,23 @@ async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         plain, titled = (Path(folder) / name for name in ("plain.db", "titled.db"))
         async with roomlore.open(f"sqlite:///{plain}", background=False) as lore:
-            said = list(islice(_said(arguments.threads_dir), arguments.messages + arguments.new))
+            messages = list(islice(_messages_of(arguments.threads_dir), arguments.messages + arguments.new))
             began = time.perf_counter()
             for at in range(0, arguments.messages, _BATCH):
-                await lore.messages.add(said[at : min(at + _BATCH, arguments.messages)])
+                await lore.messages.add(messages[at : min(at + _BATCH, arguments.messages)])
             print(f"{arguments.messages:,} messages stored in {time.perf_counter() - began:.0f} s", flush=True)
             await _extractive(lore)
         shutil.copy(plain, titled)
         await _written(titled, arguments.model_seconds)
-        await _added(plain, titled, said[arguments.messages :])
+        await _added(plain, titled, messages[arguments.messages :])
 
 
-def _said(folder: Path) -> Iterator[Message]:
+def _messages_of(folder: Path) -> Iterator[Message]:
     """Yield messages without end."""
     paths = [path for name in _SETS for path in sorted((folder / name).glob("*" + _SUFFIX))]
-    for number, one in enumerate(one for path in cycle(paths) for one in _read(path)):
+    for number, message in enumerate(one for path in cycle(paths) for one in _read(path)):
         at = _BEGIN + timedelta(seconds=20 * number)
-        yield replace(one, id=f"n{number}", room_id=_ROOM, sent_at=at, reply_to=None, root_id=None)
+        yield replace(message, id=f"n{number}", room_id=_ROOM, sent_at=at, reply_to=None, root_id=None)
 
 
 def _read(path: Path) -> Iterator[Message]:
@@ -81,7 +81,7 @@ async def _extractive(lore: Any) -> None:
 
 
 async def _written(path: Path, seconds: float) -> None:
-    async with ModelServer(lambda asked: Says(text=_answer(asked), after=seconds)) as server:
+    async with ModelServer(lambda request: Says(text=_answer(request), after=seconds)) as server:
         settings = Settings(
             providers={"p": {"base_url": server.url}},
             models={"chat": {"providers": [{"name": "p", "model_id": "m"}]}},
@@ -102,18 +102,18 @@ async def _written(path: Path, seconds: float) -> None:
     )
 
 
-def _answer(asked: Asked) -> str:
+def _answer(request: Asked) -> str:
     """Return the three longest words of the longest message of each conversation as its title."""
-    parts = _CONVERSATION.split(asked.prompt.partition("<conversations>\n")[2])
+    parts = _CONVERSATION.split(request.prompt.partition("<conversations>\n")[2])
     lines = []
-    for handle, said in zip(parts[1::2], parts[2::2], strict=True):
-        longest = max((line.partition(": ")[2] for line in said.splitlines()), key=len, default="")
+    for handle, text in zip(parts[1::2], parts[2::2], strict=True):
+        longest = max((line.partition(": ")[2] for line in text.splitlines()), key=len, default="")
         words = sorted((word for word in keywords(longest) if word.isalpha()), key=len)[-3:]
         lines.append(json.dumps({"talk": handle, "title": " ".join(words)}, ensure_ascii=False))
     return "\n".join(lines)
 
 
-async def _added(plain: Path, titled: Path, said: list[Message]) -> None:
+async def _added(plain: Path, titled: Path, messages: list[Message]) -> None:
     """Add messages one by one to both rooms in turn."""
     taken: dict[Path, list[float]] = {plain: [], titled: []}
     async with (
@@ -121,7 +121,7 @@ async def _added(plain: Path, titled: Path, said: list[Message]) -> None:
         roomlore.open(f"sqlite:///{titled}", background=False) as second,
     ):
         rooms = [(plain, first), (titled, second)]
-        for number, message in enumerate(said):
+        for number, message in enumerate(messages):
             for path, lore in rooms if number % 2 else reversed(rooms):
                 used = time.process_time()
                 await lore.messages.add([message])

@@ -57,7 +57,7 @@ async def played(story: Case, face: str) -> list[Shown]:
             await world.begin(story["rooms"])
             truth.begin(story["rooms"])
             for talk, events in groupby(story["events"], lambda one: one["type"] == "message" and one["room"]):
-                its = [one for one in events if _can_tell(face, one)]
+                its = [event_there for event_there in events if _can_tell(face, event_there)]
                 for event in its:
                     truth.take(event)
                 if talk and its:
@@ -105,12 +105,12 @@ class Truth:
     def begin(self, rooms: Iterable[Case]) -> None:
         for room in rooms:
             self.kinds[room["room_id"]] = room["kind"]
-            self.members[room["room_id"]] = {one["person"] for one in room["members"]}
+            self.members[room["room_id"]] = {member["person"] for member in room["members"]}
             self.people |= self.members[room["room_id"]]
 
     def take(self, event: Case) -> None:
         if event["type"] == "fact":
-            (source,) = (self.texts[one] for one in event["message_ids"])
+            (source,) = (self.texts[text_id] for text_id in event["message_ids"])
             self.heard[event["text"]], self.said_in[event["text"]] = self.heard[source], self.said_in[source]
             return
         room = event["room"]
@@ -144,104 +144,114 @@ class Truth:
 
 
 async def _shown(lore: Lore, story: Case, face: str, viewer: str, may: frozenset[str]) -> Shown:
-    told = await _told(lore, viewer, story["events"])
-    texts = [one["text"] for one in story["events"] if "text" in one and _can_tell(face, one)]
+    answers = await _answers_of(lore, viewer, story["events"])
+    texts = [event["text"] for event in story["events"] if "text" in event and _can_tell(face, event)]
     return Shown(
         story["id"],
         viewer,
-        heard=tuple(one for one in texts if one in may),
-        leaks=tuple(one for one in texts if one not in may and one in told),
-        missing=tuple(one for one in texts if one in may and one not in told),
+        heard=tuple(text for text in texts if text in may),
+        leaks=tuple(text for text in texts if text not in may and text in answers),
+        missing=tuple(text for text in texts if text in may and text not in answers),
     )
 
 
-async def _told(lore: Lore, viewer: str, events: Sequence[Case]) -> str:
+async def _answers_of(lore: Lore, viewer: str, events: Sequence[Case]) -> str:
     """Return all that the reads of messages and memories tell a viewer."""
-    told: list[Any] = []
-    queries = list(dict.fromkeys(one["text"] for one in events if "text" in one))
+    answers: list[Any] = []
+    queries = list(dict.fromkeys(event["text"] for event in events if "text" in event))
     for room in await lore.rooms.page():
         with suppress(NotFound):
             page = await lore.messages.page(room.room_id, viewer=viewer, limit=200)
-            told.append([one.text for one in page])
+            answers.append([message.text for message in page])
             digest = await lore.digest(room.room_id, viewer=viewer, since=FOREVER, max_tokens=4000)
-            told.append(digest.to_prompt())
-            told += [(await lore.messages.get(room.room_id, one.id, viewer=viewer)).message.text for one in page]
+            answers.append(digest.to_prompt())
+            answers += [
+                (await lore.messages.get(room.room_id, message.id, viewer=viewer)).message.text for message in page
+            ]
     for query in queries:
-        found = await lore.messages.search(query=query, viewer=viewer, limit=50)
-        told.append([hit.message.text for hit in found.hits])
-    people = {one["sender"] for one in events if "sender" in one}
-    scopes = {f"user:{one}" for one in people} | {f"group:{one['room']}" for one in events if "room" in one}
-    scopes |= {one["scope"] for one in events if "scope" in one}
+        answer = await lore.messages.search(query=query, viewer=viewer, limit=50)
+        answers.append([hit.message.text for hit in answer.hits])
+    people = {event["sender"] for event in events if "sender" in event}
+    scopes = {f"user:{person}" for person in people} | {f"group:{event['room']}" for event in events if "room" in event}
+    scopes |= {event["scope"] for event in events if "scope" in event}
     for scope in sorted(scopes):
-        told += [one.statement for one in await lore.memories.page(scope, status="all", viewer=viewer)]
-    said = [{"role": "user", "content": query} for query in queries[:3]]
-    recalled = await lore.recall.build(sorted(scopes), said, kinds=tuple(MemoryKind), viewer=viewer, max_tokens=4000)
-    return json.dumps([*told, recalled.text], ensure_ascii=False)
+        answers += [memory.statement for memory in await lore.memories.page(scope, status="all", viewer=viewer)]
+    conversation = [{"role": "user", "content": query} for query in queries[:3]]
+    recalled = await lore.recall.build(
+        sorted(scopes), conversation, kinds=tuple(MemoryKind), viewer=viewer, max_tokens=4000
+    )
+    return json.dumps([*answers, recalled.text], ensure_ascii=False)
 
 
-async def _messages(lore: Lore, said: Sequence[Case]) -> None:
+async def _messages(lore: Lore, messages: Sequence[Case]) -> None:
     await lore.messages.add(
         [
             Message(
-                id=one["id"], room_id=one["room"], sender_id=one["sender"], role=Role(one["role"]), text=one["text"]
+                id=message["id"],
+                room_id=message["room"],
+                sender_id=message["sender"],
+                role=Role(message["role"]),
+                text=message["text"],
             )
-            for one in said
+            for message in messages
         ]
     )
 
 
-async def _chat_completions(lore: Lore, said: Sequence[Case]) -> None:
+async def _chat_completions(lore: Lore, messages: Sequence[Case]) -> None:
     """One request, whose client brings along what was said before."""
     import httpx
 
     from roomlore_server.http import create_app
 
     transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
-    *_, asked = said
+    *_, message = messages
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         answer = await client.post(
             "/v1/chat/completions",
             json={
-                "messages": [{"role": "user", "content": one["text"], "name": one["sender"]} for one in said],
-                "metadata": {"room_id": asked["room"], "speaker_id": asked["sender"], "agent": _AGENT},
+                "messages": [{"role": "user", "content": one["text"], "name": one["sender"]} for one in messages],
+                "metadata": {"room_id": message["room"], "speaker_id": message["sender"], "agent": _AGENT},
             },
         )
     answer.raise_for_status()
 
 
-async def _langchain(lore: Lore, said: Sequence[Case]) -> None:
+async def _langchain(lore: Lore, messages: Sequence[Case]) -> None:
     from langchain_core.messages import HumanMessage
 
     from roomlore_integrations.langchain.history import RoomloreChatMessageHistory
 
-    for one in said:
-        history = RoomloreChatMessageHistory(one["room"], lore, user_id=one["sender"], agent_code=_AGENT)
-        await history.aadd_messages([HumanMessage(one["text"])])
+    for message in messages:
+        history = RoomloreChatMessageHistory(message["room"], lore, user_id=message["sender"], agent_code=_AGENT)
+        await history.aadd_messages([HumanMessage(message["text"])])
 
 
-async def _openai_agents(lore: Lore, said: Sequence[Case]) -> None:
+async def _openai_agents(lore: Lore, messages: Sequence[Case]) -> None:
     from roomlore_integrations.openai_agents import RoomloreSession
 
-    for one in said:
-        session = RoomloreSession(one["room"], lore, user_id=one["sender"], agent_code=_AGENT)
-        await session.add_items([{"role": "user", "content": one["text"]}])
+    for message in messages:
+        session = RoomloreSession(message["room"], lore, user_id=message["sender"], agent_code=_AGENT)
+        await session.add_items([{"role": "user", "content": message["text"]}])
 
 
-async def _mem0(lore: Lore, said: Sequence[Case]) -> None:
+async def _mem0(lore: Lore, messages: Sequence[Case]) -> None:
     from roomlore_integrations.mem0 import AsyncMemory
 
     memory = AsyncMemory(lore=lore)
-    for one in said:
-        await memory.add(one["text"], user_id=one["sender"], infer=False)
+    for message in messages:
+        await memory.add(message["text"], user_id=message["sender"], infer=False)
 
 
-async def _mcp(lore: Lore, said: Sequence[Case]) -> None:
+async def _mcp(lore: Lore, messages: Sequence[Case]) -> None:
     from roomlore_server.mcp import tools
 
-    (add,) = (one for one in tools.TOOLS if one.name == "add_memory")
-    for one in said:
-        visitor = tools.Visitor(lore=lore, viewer=f"room:{one['room']}")
-        await add.run(visitor, add.takes.model_validate({"scope": f"user:{one['sender']}", "statement": one["text"]}))
+    (add,) = (tool for tool in tools.TOOLS if tool.name == "add_memory")
+    for message in messages:
+        visitor = tools.Visitor(lore=lore, viewer=f"room:{message['room']}")
+        await add.run(
+            visitor, add.takes.model_validate({"scope": f"user:{message['sender']}", "statement": message["text"]})
+        )
 
 
 FACES: Mapping[str, Say] = {

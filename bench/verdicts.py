@@ -25,4 +25,7 @@ Judge = Callable[[roomlore.Lore, Case], Awaitable[Sequence[Judged]]]
 def has(text: str, words: Sequence[str | list[str]]) -> bool:
     """Return True if a text has all words; of a list of words, one."""
     folded = text.casefold()
-    return all(any(one.casefold() in folded for one in ([word] if isinstance(word, str) else word)) for word in words)
+    return all(
+        any(alternative.casefold() in folded for alternative in ([word] if isinstance(word, str) else word))
+        for word in words
+    )

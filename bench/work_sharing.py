@@ -101,11 +101,11 @@ class WorkSharing:
         print(f"{given.workers} workers are {together.rate / alone.rate:.2f} times as fast as one")
         return not alone.wrong() and not together.wrong()
 
-    def _answer(self, asked: Asked) -> Says:
+    def _answer(self, request: Asked) -> Says:
         """A summary that names its room, which stands in what was said there."""
-        room = next(word for word in asked.prompt.split() if word.startswith(self._name))
+        room = next(word for word in request.prompt.split() if word.startswith(self._name))
         self._part.asked[room] += 1
-        self._part.shares[asked.path] += 1
+        self._part.shares[request.path] += 1
         return Says(text=f"They meet at seven in {room}.", after=self._given.answer)
 
     async def _work(self, lore: roomlore.Lore, model: ModelServer, name: str, workers: int) -> Part:
@@ -152,9 +152,9 @@ class WorkSharing:
         }
         config = folder / f"{name}.yaml"
         config.write_text(json.dumps({"memory": memory}), encoding="utf-8")
-        asked = ("--db", self._url, "--config", str(config), "worker", "--at-once", str(self._given.at_once))
+        options = ("--db", self._url, "--config", str(config), "worker", "--at-once", str(self._given.at_once))
         return await asyncio.create_subprocess_exec(
-            *_PROGRAM, *asked, cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+            *_PROGRAM, *options, cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
         )
 
 
@@ -185,12 +185,12 @@ async def _fill(lore: roomlore.Lore, rooms: Sequence[str], *, agent: str) -> Non
 
 async def _kept(lore: roomlore.Lore, agent: str) -> Counter[str]:
     """Memories by room. By their ids first: pages move while memories are added."""
-    found: dict[str, str] = {}
+    rooms_by_memory: dict[str, str] = {}
     offset = 0
     while page := await lore.memories.page(f"agent:{agent}", limit=_PAGE, offset=offset):
-        found.update((memory.memory_id, memory.sources[0].room_id) for memory in page)
+        rooms_by_memory.update((memory.memory_id, memory.sources[0].room_id) for memory in page)
         offset += len(page)
-    return Counter(found.values())
+    return Counter(rooms_by_memory.values())
 
 
 def _tell(part: Part, workers: int) -> None:

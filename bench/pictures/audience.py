@@ -35,27 +35,34 @@ async def run() -> dict[str, dict[str, Cell]]:
     """For each room in which something was said, each room in which it may be shown or not."""
     async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as lore:
         for room, (_, people) in _ROOMS.items():
-            told = _SAID[room]
+            text = _SAID[room]
             await lore.messages.add(
                 [
-                    Message(id=f"{room}-{who}", room_id=room, sender_id=who, text=told, sent_at=START)
+                    Message(id=f"{room}-{who}", room_id=room, sender_id=who, text=text, sent_at=START)
                     for who in people.split()
                 ]
             )
             await lore.rooms.set_members(room, [Member(who, START) for who in people.split()])
             await lore.rooms.set_kind(room, {"dm": "direct", "lobby": "public"}.get(room, "private"))
-            await lore.memories.add("user:ann", told, sources=[Source(room, f"{room}-ann")])
-        found: dict[str, dict[str, Cell]] = {room: {} for room in _ROOMS}
+            await lore.memories.add("user:ann", text, sources=[Source(room, f"{room}-ann")])
+        cells_by_room: dict[str, dict[str, Cell]] = {room: {} for room in _ROOMS}
         for where in _ROOMS:
-            seen = {one.memory.statement: one.shown for one in await lore.memories.visible(f"room:{where}")}
-            for room, told in _SAID.items():
-                found[room][where] = Cell(room == where, seen[told])
-    return found
+            seen = {
+                memory_seen.memory.statement: memory_seen.shown
+                for memory_seen in await lore.memories.visible(f"room:{where}")
+            }
+            for room, text in _SAID.items():
+                cells_by_room[room][where] = Cell(room == where, seen[text])
+    return cells_by_room
 
 
 async def draw() -> str:
-    found = await run()
-    sheet = Sheet(_TOP + _HIGH * len(_ROOMS) + 66, title="Where what Ann said may be shown", told=_told(found))
+    cells_by_room = await run()
+    sheet = Sheet(
+        _TOP + _HIGH * len(_ROOMS) + 66,
+        title="Where what Ann said may be shown",
+        alternative=_alternative_text(cells_by_room),
+    )
     sheet.text(24, 34, "A room is shown what everybody in it heard", size=LARGE, bold=True)
     sheet.text(24, 58, "Rows: what Ann said, and where. Columns: where the bot may speak of it.", colour="soft")
     for number, (name, _) in enumerate(_ROOMS.values()):
@@ -63,7 +70,7 @@ async def draw() -> str:
         x = _LEFT + _WIDE * (number + 0.5)
         sheet.text(x, _TOP - 26, first, size=SMALL, bold=True, anchor="middle")
         sheet.text(x, _TOP - 8, rest, size=SMALL, colour="soft", anchor="middle", room=_WIDE)
-    for row, (room, cells) in enumerate(found.items()):
+    for row, (room, cells) in enumerate(cells_by_room.items()):
         y = _TOP + _HIGH * row
         sheet.text(24, y + 28, _SAID[room], bold=True, room=_LEFT - 36)
         sheet.text(24, y + 47, _ROOMS[room][0], size=SMALL, colour="soft", room=_LEFT - 36)
@@ -84,9 +91,9 @@ def _cell(sheet: Sheet, x: float, y: float, cell: Cell) -> None:
     sheet.text(x + _WIDE / 2, y + 38, word, size=SMALL, colour=colour, bold=cell.shown, anchor="middle")
 
 
-def _told(found: dict[str, dict[str, Cell]]) -> str:
+def _alternative_text(cells_by_room: dict[str, dict[str, Cell]]) -> str:
     lines = []
-    for room, cells in found.items():
+    for room, cells in cells_by_room.items():
         shown = ", ".join(_ROOMS[where][0] for where, cell in cells.items() if cell.shown)
         lines.append(f"“{_SAID[room]}”, said in “{_ROOMS[room][0]}”, may be shown in: {shown}.")
     return " ".join(lines)

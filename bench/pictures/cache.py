@@ -41,8 +41,8 @@ async def run() -> Mapping[str, Sequence[Call]]:
     async with held() as (lore, _):
         await lore.memories.add_all([NewMemory(scope=scope, statement=words, confidence=sure) for words, sure in FACTS])
         history: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
-        for asked, answered in TALK:
-            history.append({"role": "user", "content": asked})
+        for question, answered in TALK:
+            history.append({"role": "user", "content": question})
             for way in WAYS:
                 named = "talk" if way == "kept" else None
                 block = await lore.recall.memory_prompt([scope], history, max_tokens=BUDGET, conversation_id=named)
@@ -55,7 +55,7 @@ async def run() -> Mapping[str, Sequence[Call]]:
 
 def _bytes(messages: Sequence[Mapping[str, Any]]) -> bytes:
     """A line for each message, as it goes over the wire."""
-    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in messages).encode()
+    return "".join(json.dumps(message, ensure_ascii=False) + "\n" for message in messages).encode()
 
 
 def _same(before: bytes, now: bytes) -> int:
@@ -65,15 +65,17 @@ def _same(before: bytes, now: bytes) -> int:
 async def draw() -> str:
     calls = await run()
     sheet = Sheet(
-        _TOP + _PANEL * len(WAYS) + 6, title="Bytes of a prompt that a cache can keep, turn by turn", told=_told(calls)
+        _TOP + _PANEL * len(WAYS) + 6,
+        title="Bytes of a prompt that a cache can keep, turn by turn",
+        alternative=_alternative_text(calls),
     )
     sheet.text(24, 34, "How much of each prompt is the beginning of the one before", size=LARGE, bold=True)
-    said = f"{len(TALK)} turns, {len(FACTS)} facts known, {BUDGET} tokens of them in a prompt."
-    sheet.text(24, 56, said, colour="soft")
+    caption = f"{len(TALK)} turns, {len(FACTS)} facts known, {BUDGET} tokens of them in a prompt."
+    sheet.text(24, 56, caption, colour="soft")
     for x, colour, words in ((468, "strong", "as the turn before"), (624, "c1", "to be read")):
         sheet.rect(x, 45, 12, 12, colour, round_by=2)
         sheet.text(x + 18, 56, words, size=SMALL, colour="soft")
-    most = max(one.size for way in WAYS for one in calls[way])
+    most = max(call.size for way in WAYS for call in calls[way])
     for number, way in enumerate(WAYS):
         _panel(sheet, way, calls[way], _TOP + _PANEL * number, most)
     return sheet.drawn()
@@ -100,7 +102,7 @@ def _panel(sheet: Sheet, way: str, calls: Sequence[Call], top: float, most: int)
 
 def kept_share(calls: Sequence[Call]) -> float:
     """Of all bytes sent after the first call, those that were kept."""
-    return sum(one.kept for one in calls[1:]) / sum(one.size for one in calls[1:])
+    return sum(call.kept for call in calls[1:]) / sum(call.size for call in calls[1:])
 
 
 def changes(calls: Sequence[Call]) -> int:
@@ -108,7 +110,7 @@ def changes(calls: Sequence[Call]) -> int:
     return sum(now.block != before.block for before, now in pairwise(calls))
 
 
-def _told(calls: Mapping[str, Sequence[Call]]) -> str:
+def _alternative_text(calls: Mapping[str, Sequence[Call]]) -> str:
     ways = "; ".join(
         f"{_TITLES[way]}: {kept_share(calls[way]):.0%} of all bytes after the first turn were kept, and the block "
         f"changed {changes(calls[way])} times"

@@ -29,12 +29,12 @@ async def fill(lore: Lore, clock: FrozenClock) -> None:
 
 async def _talk(lore: Lore, clock: FrozenClock) -> None:
     """A long session whose summaries roomlore makes when they are asked for, and two short ones."""
-    for asked, answered in TALK:
+    for question, answered in TALK:
         clock.advance(timedelta(minutes=3).total_seconds())
-        await lore.sessions.write_turn(SESSION, "ann", "companion", asked, answered)
+        await lore.sessions.write_turn(SESSION, "ann", "companion", question, answered)
         if (await lore.sessions.query_context(SESSION)).should_checkpoint_summary:
             await lore.sessions.summarise(SESSION)
     for name, turns in (("前台-小雨", TALK[7:12]), ("help-desk-31", TALK[2:5])):
-        for asked, answered in turns:
+        for question, answered in turns:
             clock.advance(timedelta(minutes=3).total_seconds())
-            await lore.sessions.write_turn(name, name, "desk", asked, answered)
+            await lore.sessions.write_turn(name, name, "desk", question, answered)

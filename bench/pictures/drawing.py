@@ -8,7 +8,7 @@ from bench.pictures import audience, cache, history, threads, window
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 PICTURES: Mapping[str, Callable[[], Awaitable[str]]] = {
-    one.NAME: one.draw for one in (threads, history, window, cache, audience)
+    drawing_module.NAME: drawing_module.draw for drawing_module in (threads, history, window, cache, audience)
 }
 
 

@@ -29,7 +29,9 @@ async def run() -> tuple[list[Change], Mapping[str, int]]:
         await nights.live(lore, clock)
         scope = f"group:{nights.ROOM}"
         evolutions = await lore.memories.evolutions(scope)
-        return await lore.memories.changes(scope), {one.evolution_id: one.messages for one in evolutions}
+        return await lore.memories.changes(scope), {
+            evolution.evolution_id: evolution.messages for evolution in evolutions
+        }
 
 
 async def draw() -> str:
@@ -38,17 +40,17 @@ async def draw() -> str:
     sheet = Sheet(
         _TOP + _HEADING * len(moments) + _ROW * len(log) + 48,
         title="The memory of a group over a week, with every version it ever had",
-        told=_told(log),
+        alternative=_alternative_text(log),
     )
     sheet.text(24, 34, "What a group has come to be, night after night", size=LARGE, bold=True)
-    said = "A dot is a version, a column a memory. Nothing is overwritten: what ends stays in the log."
-    sheet.text(24, 56, said, colour="soft")
+    caption = "A dot is a version, a column a memory. Nothing is overwritten: what ends stays in the log."
+    sheet.text(24, 56, caption, colour="soft")
     places, end = _headings(sheet, moments, read)
     _Graph(sheet, log, places, end=end).draw()
     for change in log:
         _words(sheet, change, places[change.number])
-    said = "The answers of the model are a script; versions, checks and log are roomlore's."
-    sheet.text(24, end + 28, said, size=SMALL, colour="soft")
+    caption = "The answers of the model are a script; versions, checks and log are roomlore's."
+    sheet.text(24, end + 28, caption, size=SMALL, colour="soft")
     return sheet.drawn()
 
 
@@ -103,7 +105,7 @@ class _Graph:
     def draw(self) -> None:
         for change in self._log:
             self._came(change)
-        closed = {one for change in self._log for one in change.closes}
+        closed = {close for change in self._log for close in change.closes}
         closed |= {one.memory.memory_id for one in self._log if one.action is Action.DELETE}
         again = {change.memory.memory_id for change in self._log if change.action is Action.REVERT}
         for version, (lane, y) in self._at.items():
@@ -113,7 +115,7 @@ class _Graph:
             self._dot(change)
 
     def _last(self, version: str, y: float) -> float:
-        return max([y, *(self._places[one.number] for one in self._log if one.memory.memory_id == version)])
+        return max([y, *(self._places[change.number] for change in self._log if change.memory.memory_id == version)])
 
     def _came(self, change: Change) -> None:
         """The lines to what this change made, from what it took the place of."""
@@ -123,20 +125,20 @@ class _Graph:
             _, back = self._at[change.memory.memory_id]
             x = _x(lane)
             self._sheet.path(f"M{x} {back}C{x - 24} {back + 30} {x - 24} {y - 30} {x} {y}", _look(lane), dashed=True)
-            for one in change.closes:
-                from_lane, from_y = self._at[one]
+            for close in change.closes:
+                from_lane, from_y = self._at[close]
                 self._sheet.line(_x(from_lane), from_y, _x(from_lane), from_y + 17, "grave", width=3)
                 _cross(self._sheet, _x(from_lane), from_y + 17)
         elif change.action is Action.DELETE:
             self._line(lane, self._at[change.memory.memory_id][1], lane, y)
         else:
-            for one in change.memory.parents:
-                from_lane, from_y = self._at[one]
-                self._line(from_lane, self._last_before(one, change.number, from_y), lane, y)
+            for parent in change.memory.parents:
+                from_lane, from_y = self._at[parent]
+                self._line(from_lane, self._last_before(parent, change.number, from_y), lane, y)
 
     def _last_before(self, version: str, number: int, y: float) -> float:
-        earlier = (one for one in self._log if one.memory.memory_id == version and one.number < number)
-        return max([y, *(self._places[one.number] for one in earlier)])
+        earlier = (change for change in self._log if change.memory.memory_id == version and change.number < number)
+        return max([y, *(self._places[change.number] for change in earlier)])
 
     def _line(self, from_lane: int, from_y: float, lane: int, y: float) -> None:
         x, to_x = _x(from_lane), _x(lane)
@@ -168,10 +170,10 @@ def _look(lane: int) -> str:
     return _LOOKS[lane % len(_LOOKS)]
 
 
-def _told(log: Sequence[Change]) -> str:
+def _alternative_text(log: Sequence[Change]) -> str:
     entries = (
-        f"{one.at:%-d %B}: {_TAGS[one.action][0]}, version {one.memory.version}, “{one.memory.statement}”, because: "
-        f"{one.reason}"
-        for one in log
+        f"{change.at:%-d %B}: {_TAGS[change.action][0]}, version {change.memory.version}, “{change.memory.statement}”, "
+        f"because: {change.reason}"
+        for change in log
     )
     return "The log of a group's memory, a line for each change. " + "; ".join(entries) + "."

@@ -50,8 +50,8 @@ async def served(url: str, folder: str) -> AsyncIterator[str]:
     server = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=pipe, stderr=asyncio.subprocess.DEVNULL)
     try:
         assert server.stdout is not None
-        said = await server.stdout.readline()
-        yield said.decode().split(" listens on ")[1].split()[0]
+        line = await server.stdout.readline()
+        yield line.decode().split(" listens on ")[1].split()[0]
     finally:
         server.terminate()
         await server.wait()

@@ -146,8 +146,8 @@ class Script:
 
     nights: list[Sequence[Operation]] = field(default_factory=lambda: [day.operations for day in WEEK])
 
-    def __call__(self, asked: Asked) -> str:
-        memories, messages = _block(asked, "memories"), _block(asked, "messages")
+    def __call__(self, request: Asked) -> str:
+        memories, messages = _block(request, "memories"), _block(request, "messages")
         return "\n".join(
             json.dumps(_line(operation, memories, messages), ensure_ascii=False) for operation in self.nights.pop(0)
         )
@@ -161,8 +161,8 @@ def _line(operation: Operation, memories: Sequence[str], messages: Sequence[str]
     return line | {"evidence": [_handle(messages, words) for words in operation.after]}
 
 
-def _block(asked: Asked, name: str) -> list[str]:
-    return asked.prompt.rsplit(f"<{name}>\n", 1)[-1].split(f"\n</{name}>", 1)[0].splitlines()
+def _block(request: Asked, name: str) -> list[str]:
+    return request.prompt.rsplit(f"<{name}>\n", 1)[-1].split(f"\n</{name}>", 1)[0].splitlines()
 
 
 def _handle(lines: Sequence[str], words: str) -> str:

@@ -69,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for opened, shots in (
-        (serving, [one for one in SHOTS if not one.live]),
-        (live, [one for one in SHOTS if one.live]),
+        (serving, [picture for picture in SHOTS if not picture.live]),
+        (live, [picture for picture in SHOTS if picture.live]),
     ):
         async with opened() as address:
             for shot in shots:

@@ -33,10 +33,10 @@ class Sheet:
     """A drawing; shapes drawn first lie below. Measures are in units of which the sheet is `WIDTH` wide; colours are
     names."""
 
-    def __init__(self, height: float, *, title: str, told: str) -> None:
+    def __init__(self, height: float, *, title: str, alternative: str) -> None:
         self._height = height
         self._title = title
-        self._told = told
+        self._told = alternative
         self._parts: list[str] = []
 
     def rect(
@@ -132,17 +132,17 @@ def cut(words: str, size: float, room: float) -> str:
 
 def wide(words: str, size: float) -> float:
     """About how wide the words are, on the safe side: fonts differ."""
-    return size * sum(_em(one) for one in words)
+    return size * sum(_em(word) for word in words)
 
 
-def _em(one: str) -> float:
-    if unicodedata.combining(one) or one in "\u200d\ufe0f":
+def _em(character: str) -> float:
+    if unicodedata.combining(character) or character in "\u200d\ufe0f":
         return 0.0
-    if unicodedata.east_asian_width(one) in "WF" or ord(one) > 0x1F000:
-        return 1.0 if ord(one) < 0x1F000 else 1.35
-    if one in "iljtfrI.,:;'|!()[] ":
+    if unicodedata.east_asian_width(character) in "WF" or ord(character) > 0x1F000:
+        return 1.0 if ord(character) < 0x1F000 else 1.35
+    if character in "iljtfrI.,:;'|!()[] ":
         return 0.37
-    return 0.9 if one in "mwMW@%" else 0.7 if one.isupper() else 0.61
+    return 0.9 if character in "mwMW@%" else 0.7 if character.isupper() else 0.61
 
 
 def _style() -> str:

@@ -49,8 +49,8 @@ async def run() -> tuple[list[Row], Explanation]:
 
 
 def _rows(entries: Sequence[Entry], made: Explanation) -> list[Row]:
-    weighed: dict[int, Weighed] = {one.message.arrival: one for one in made.weighed}
-    asked = made.target.message.arrival
+    weighed: dict[int, Weighed] = {weighed_message.message.arrival: weighed_message for weighed_message in made.weighed}
+    question = made.target.message.arrival
     thread_candidates = dict(
         zip(
             made.target.link.thread_candidates.arrivals.tolist(),
@@ -61,9 +61,9 @@ def _rows(entries: Sequence[Entry], made: Explanation) -> list[Row]:
     rows = []
     for entry in entries:
         arrival = entry.message.arrival
-        if arrival <= asked:
+        if arrival <= question:
             taken = arrival in weighed and weighed[arrival].taken
-            inside = asked - made.window_messages <= arrival < asked
+            inside = question - made.window_messages <= arrival < question
             rows.append(Row(entry, thread_candidates.get(arrival, 0.0), taken, inside))
     return rows
 
@@ -74,7 +74,7 @@ async def draw() -> str:
     sheet = Sheet(
         _TOP + _ROW * (len(first) + len(last) + 2.5) + 24,
         title="A question in the demo room, and the messages its context took",
-        told=_told(rows, made),
+        alternative=_alternative_text(rows, made),
     )
     places = _places(first, last)
     _head(sheet, made)
@@ -96,7 +96,7 @@ def _flow(sheet: Sheet, rows: Sequence[Row], places: dict[int, float]) -> None:
     lanes = _lanes(rows)
     _links(sheet, rows, places, lanes)
     for row in rows:
-        _message(sheet, row, places[row.arrival], lanes[row.entry.link.thread], asked=row is rows[-1])
+        _message(sheet, row, places[row.arrival], lanes[row.entry.link.thread], is_question=row is rows[-1])
 
 
 def _foot(sheet: Sheet, places: dict[int, float], window: Sequence[int]) -> None:
@@ -128,8 +128,8 @@ def _lanes(rows: Sequence[Row]) -> dict[int, int]:
 def _head(sheet: Sheet, made: Explanation) -> None:
     taken = len(made.taken)
     sheet.text(24, 34, "What the bot needs to know to answer one question", size=LARGE, bold=True)
-    said = f"{taken} messages, {made.tokens} tokens taken; the last {made.window_messages} messages cost "
-    sheet.text(24, 56, f"{said}{made.window_tokens} and miss the first {_missed(made)} of them.", colour="soft")
+    caption = f"{taken} messages, {made.tokens} tokens taken; the last {made.window_messages} messages cost "
+    sheet.text(24, 56, f"{caption}{made.window_tokens} and miss the first {_missed(made)} of them.", colour="soft")
     sheet.text(_LANES, 84, "thread", size=SMALL, colour="soft")
     sheet.text(_LINK, 84, "answers", size=SMALL, colour="soft", anchor="end")
     sheet.text(_TEXT, 84, "message", size=SMALL, colour="soft")
@@ -138,7 +138,7 @@ def _head(sheet: Sheet, made: Explanation) -> None:
 
 def _missed(made: Explanation) -> int:
     begin = made.target.message.arrival - made.window_messages
-    return sum(one.message.arrival < begin for one in made.taken)
+    return sum(weighed_message.message.arrival < begin for weighed_message in made.taken)
 
 
 def _links(sheet: Sheet, rows: Sequence[Row], places: dict[int, float], lanes: dict[int, int]) -> None:
@@ -147,7 +147,7 @@ def _links(sheet: Sheet, rows: Sequence[Row], places: dict[int, float], lanes: d
         link = row.entry.link
         if link.parent not in places or link.kind is LinkKind.NEW:
             continue
-        parent = next(one for one in rows if one.arrival == link.parent)
+        parent = next(row_of_parent for row_of_parent in rows if row_of_parent.arrival == link.parent)
         x, y = _x(lanes[link.thread]), places[row.arrival]
         to_x, to_y = _x(lanes[parent.entry.link.thread]), places[link.parent]
         out = min(8 + (y - to_y) / 9, 17)
@@ -160,16 +160,16 @@ def _links(sheet: Sheet, rows: Sequence[Row], places: dict[int, float], lanes: d
         )
 
 
-def _message(sheet: Sheet, row: Row, y: float, lane: int, *, asked: bool) -> None:
+def _message(sheet: Sheet, row: Row, y: float, lane: int, *, is_question: bool) -> None:
     message, base = row.entry.message, y + 5
-    if row.taken or asked:
+    if row.taken or is_question:
         sheet.rect(_TEXT - 8, y - _ROW / 2 + 1, _WINDOW - _TEXT, _ROW - 2, "band", round_by=4)
     sheet.circle(_x(lane), y, 6.5, _look(lane))
     sheet.text(_LINK, base, _link(row), size=SMALL, colour=_look(lane), anchor="end")
     sheet.text(_CLOCK, base, f"{message.at.astimezone(_ZONE):%H:%M}", size=SMALL, colour="soft", anchor="end")
-    colour = "ink" if row.taken or asked else "soft"
+    colour = "ink" if row.taken or is_question else "soft"
     sheet.said(_TEXT, base, message.sender_name, message.text, colour=colour, room=_BAR - _TEXT - 8)
-    if asked:
+    if is_question:
         sheet.text(_BAR, base, "the question", size=SMALL, bold=True, colour="strong")
         return
     sheet.rect(_BAR, y - 5, 44 * row.chance, 10, "strong" if row.taken else "line", round_by=2)
@@ -185,8 +185,8 @@ def _link(row: Row) -> str:
 
 def _gap(sheet: Sheet, unseen: Sequence[Row], y: float) -> None:
     taken = sum(row.taken for row in unseen)
-    said = f"{len(unseen)} messages more: lunch, a meeting, releases. {taken or 'None'} taken."
-    sheet.text(_TEXT, y + 5, said, size=SMALL, colour="soft")
+    caption = f"{len(unseen)} messages more: lunch, a meeting, releases. {taken or 'None'} taken."
+    sheet.text(_TEXT, y + 5, caption, size=SMALL, colour="soft")
     sheet.path(f"M{_LANES} {y:.1f}L{_TEXT - 30} {y:.1f}", "line", dashed=True)
 
 
@@ -198,8 +198,10 @@ def _look(lane: int) -> str:
     return _LOOKS[lane % len(_LOOKS)]
 
 
-def _told(rows: Sequence[Row], made: Explanation) -> str:
-    names = ", ".join(f"{one.message.id} with {one.score:.2f}" for one in made.taken)
+def _alternative_text(rows: Sequence[Row], made: Explanation) -> str:
+    names = ", ".join(
+        f"{weighed_message.message.id} with {weighed_message.score:.2f}" for weighed_message in made.taken
+    )
     return (
         f"Rows are messages of the demo room from {FIRST[0]} to {FIRST[1]} and from {LAST[0]} to {LAST[1]}. Each has a "
         "dot in the lane of its likeliest thread and a line to the message it likeliest answers, thicker where that is "

@@ -57,8 +57,8 @@ class _Slow:
     async def summarise(self, *, previous: str, conversation: str, language: Language, max_tokens: int) -> str:
         if self.meanwhile:
             await self.meanwhile()
-        said = [SpeakerText(*line.partition(": ")[::2]) for line in conversation.splitlines()]
-        return summary.extract(previous, said, max_tokens=max_tokens, count=EncodingTokens().count)
+        speaker_texts = [SpeakerText(*line.partition(": ")[::2]) for line in conversation.splitlines()]
+        return summary.extract(previous, speaker_texts, max_tokens=max_tokens, count=EncodingTokens().count)
 
     async def close(self) -> None: ...
 
@@ -83,7 +83,7 @@ class _Talk:
     async def look(self, *, made: bool = False, meanwhile: bool = False) -> bool:
         context = await self.lore.sessions.query_context(_CONVERSATION)
         marks = [mark for mark in await self.lore.sessions.checkpoints(_CONVERSATION) if mark.kind == "summary"]
-        mark = max(marks, key=lambda one: one.number, default=None)
+        mark = max(marks, key=lambda checkpoint: checkpoint.number, default=None)
         shown = frozenset(int(name.removeprefix("t").partition("-")[0]) for name in context.message_ids)
         moment = Moment(
             turn=self.said,
@@ -94,7 +94,7 @@ class _Talk:
             made=made,
             meanwhile=meanwhile or (made and bool(self.moments) and self.moments[-1].meanwhile),
         )
-        self.moments = [one for one in self.moments if one.turn != moment.turn] + [moment]
+        self.moments = [look for look in self.moments if look.turn != moment.turn] + [moment]
         return context.should_checkpoint_summary
 
 
@@ -133,14 +133,16 @@ async def run() -> list[Moment]:
 async def draw() -> str:
     moments = await run()
     sheet = Sheet(
-        _BELOW + _DEEP + 62, title="A session's window and its summaries never lose a turn", told=_told(moments)
+        _BELOW + _DEEP + 62,
+        title="A session's window and its summaries never lose a turn",
+        alternative=_alternative_text(moments),
     )
     sheet.text(24, 34, "Every turn is in the summary or verbatim, at every moment", size=LARGE, bold=True)
-    made = sum(one.made for one in moments)
-    said = (
+    made = sum(look.made for look in moments)
+    caption = (
         f"{len(moments)} turns in a window of {WINDOW} tokens, {made} summaries; {SLOW_TURNS} turns written during each"
     )
-    sheet.text(24, 56, f"{said}.", colour="soft")
+    sheet.text(24, 56, f"{caption}.", colour="soft")
     _stack(sheet, moments)
     _coverage(sheet, moments)
     for moment in moments:
@@ -154,9 +156,9 @@ async def draw() -> str:
 def _stack(sheet: Sheet, moments: Sequence[Moment]) -> None:
     sheet.text(24, 92, "Tokens that the model sees", size=SMALL, bold=True)
     _key(sheet, 92, ("summary", "the summary"), ("verbatim", "turns, word for word"))
-    asked = round(WINDOW * THRESHOLD)
-    sheet.text(_x(22), _y(asked) - 7, "time to summarise", size=SMALL, colour="soft")
-    for tokens, name in ((0, "0"), (asked, str(asked)), (WINDOW, str(WINDOW))):
+    limit = round(WINDOW * THRESHOLD)
+    sheet.text(_x(22), _y(limit) - 7, "time to summarise", size=SMALL, colour="soft")
+    for tokens, name in ((0, "0"), (limit, str(limit)), (WINDOW, str(WINDOW))):
         y = _y(tokens)
         sheet.line(_LEFT, y, _RIGHT, y, "line", width=1, dashed=0 < tokens < WINDOW)
         sheet.text(_LEFT - 8, y + 5, name, size=SMALL, colour="soft", anchor="end")
@@ -185,8 +187,8 @@ def _coverage(sheet: Sheet, moments: Sequence[Moment]) -> None:
     sheet.text(_LEFT - 8, _BELOW + _DEEP / 2, "turn", size=SMALL, colour="soft", anchor="end")
     for turn in (1, *range(10, len(moments) + 1, 10)):
         sheet.text(_x(turn), _BELOW + _DEEP + 20, str(turn), size=SMALL, colour="soft", anchor="middle")
-    said = "turns so far; dashed: a summary comes into force"
-    sheet.text(_RIGHT, _BELOW + _DEEP + 42, said, size=SMALL, colour="soft", anchor="end")
+    caption = "turns so far; dashed: a summary comes into force"
+    sheet.text(_RIGHT, _BELOW + _DEEP + 42, caption, size=SMALL, colour="soft", anchor="end")
     sheet.rect(_LEFT, _BELOW + _DEEP + 36, 16, 4, "c1")
     sheet.text(_LEFT + 24, _BELOW + _DEEP + 42, "written while a summary was made", size=SMALL, colour="soft")
 
@@ -211,10 +213,10 @@ def _y(tokens: float) -> float:
     return _TOP + _TALL * (1 - tokens / WINDOW)
 
 
-def _told(moments: Sequence[Moment]) -> str:
-    made = ", ".join(f"after turn {one.turn} for turns 1 to {one.covered}" for one in moments if one.made)
-    lost = sum(one.covers(turn) == "missing" for one in moments for turn in range(1, one.turn + 1))
-    most = max(one.tokens for one in moments)
+def _alternative_text(moments: Sequence[Moment]) -> str:
+    made = ", ".join(f"after turn {moment.turn} for turns 1 to {moment.covered}" for moment in moments if moment.made)
+    lost = sum(moment.covers(turn) == "missing" for moment in moments for turn in range(1, moment.turn + 1))
+    most = max(moment.tokens for moment in moments)
     return (
         f"Above, the tokens shown after each of {len(moments)} turns, divided into summary and turns, in a window of "
         f"{WINDOW}: {most} at most. Below, for each moment, what covers each turn so far: the summary, the verbatim "

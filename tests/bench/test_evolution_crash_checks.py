@@ -10,7 +10,7 @@ from bench.crash_checks import Known
 from bench.crash_stored import Step
 from bench.evolution_again import Told, planned
 from bench.evolution_checks import violations
-from bench.evolution_items import ROOMS, SCOPES, Shown, act, answer, messages, told
+from bench.evolution_items import ROOMS, SCOPES, Shown, act, answer, messages, report_of
 from bench.evolution_model import EvolutionRequest
 from bench.evolution_stored import PLACES, Stored
 
@@ -248,7 +248,7 @@ def test_an_evolution_that_no_model_was_asked_for_is_seen() -> None:
 
 def test_what_somebody_was_told_of_an_evolution_is_what_is_stored() -> None:
     """That of the room `direct` stands for one of `begun`, whose record is there."""
-    right = told(result_of(RECORDS[1], SECOND))
+    right = report_of(result_of(RECORDS[1], SECOND))
     place = ("direct", 3)
     assert act(DIRECT, 3) == "evolve"
     assert violations(known(acknowledged={place: ("e7", right)}), stored()) == []

@@ -1,6 +1,7 @@
 """The measures of `make house`."""
 
 import ast
+from collections import Counter
 
 from bench import house, passes
 
@@ -44,6 +45,41 @@ def test_a_function_is_written_twice_whatever_its_names():
     first, other = written(), written(name="g", value="w", attribute="b", text="u", factor="w")
     assert house.duplicates([ast.parse(first), ast.parse(other)]) == 1
     assert house.duplicates([ast.parse(first), ast.parse(written(factor="v + v"))]) == 0
+
+
+BOUND = """
+from module import found, other as one
+
+class Reader:
+    told: str
+
+    def _said(self, asked, *, name):
+        for one in asked:
+            [one for one in found if (said := one)]
+        try:
+            asked.found = found(one)
+        except ValueError as told:
+            raise KeyError(told) from None
+        match name:
+            case [one, *found]:
+                asked_later = one
+        return _told_of_error(name)
+"""
+
+
+def test_the_names_of_a_module_are_each_counted_where_they_are_bound():
+    bound = Counter(house.bindings(ast.parse(BOUND)))
+    odd = {"found": 2, "one": 4, "told": 2, "_said": 1, "asked": 1, "said": 1}
+    assert bound == odd | {"Reader": 1, "self": 1, "name": 1, "asked_later": 1}
+
+
+def test_a_name_is_composed_with_an_odd_one():
+    assert [
+        name for name in ("told", "_told_of_error", "asked_later", "everyone") if house.composed_with_odd(name)
+    ] == [
+        "_told_of_error",
+        "asked_later",
+    ]
 
 
 def test_the_project_is_measured_from_its_own_files():

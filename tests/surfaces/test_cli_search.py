@@ -88,7 +88,7 @@ def test_the_words_of_the_query_are_marked():
         lore.messages.add(roomlore.Message(id="1", room_id="r", sender_id="a", text="Kettles, 水壶 [red]"))
         answer = lore.messages.search("r", "kettle 水壶")
     terminal = StringIO()
-    searching.found(
+    searching.hits(
         answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), ZoneInfo("UTC")
     )
     assert "\x1b[1;31mKettles\x1b[0m, \x1b[1;31m水壶\x1b[0m [red]" in terminal.getvalue()

@@ -78,7 +78,7 @@ def test_every_saying_can_be_said():
         for key, language in product(SAYINGS, LANGUAGES):
             with case(key, language):
                 values = {name: 12.5 if spec else f"茶 {{{name}}}" for name, spec in fields(SAYINGS[key]).items()}
-                shown = doctor_words.told(say(key, **values), language=language)
+                shown = doctor_words.phrase(say(key, **values), language=language)
                 assert all(str(value) in shown for value in values.values())
                 assert not shown.endswith("。。")
 
@@ -86,7 +86,7 @@ def test_every_saying_can_be_said():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_to_do_is_said_as_nothing(language):
     finding = Finding("redis", "ok", say("backend.answers"))
-    assert (finding.advice, doctor_words.told(finding.todo, language=language)) == ("", "")
+    assert (finding.advice, doctor_words.phrase(finding.todo, language=language)) == ("", "")
 
 
 @pytest.mark.parametrize(

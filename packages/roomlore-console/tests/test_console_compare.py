@@ -7,7 +7,7 @@ import pytest
 
 from console_rig import LANGUAGES, asking, page
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, talk
-from roomlore_console.frame import told, tongue
+from roomlore_console.frame import tongue, translated
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import ModelServer
 
@@ -82,7 +82,7 @@ async def test_an_evolution_is_one_point_and_what_is_doubtful_is_marked(said, la
         doubtful = [one for one in await lore.memories.page("group:g") if one.doubtful]
         assert shown.count('class="chip doubt"') == len(doubtful) > 0
         whys = {why for one in doubtful for why in one.doubtful.split("; ")}
-        assert all(told(why, tongue(language)) in shown for why in whys)
+        assert all(translated(why, tongue(language)) in shown for why in whys)
         assert language == "en" or 'lang="en"' not in shown.partition("<main")[2], "the reasons are in Chinese"
         log = await page(http, "/console/memory?id=g", language=language)
         assert says(language, "compare.with_now") in log

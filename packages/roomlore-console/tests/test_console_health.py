@@ -91,11 +91,11 @@ async def test_what_doctor_finds_is_shown_and_what_is_fine_folded_away(http, lor
     trouble, _, fine = shown.partition("<details>")
     told = {one.part: one for one in await lore.examine()}
     for text in (told["database"].said, told["database"].todo):
-        assert html.escape(doctor_words.told(text, language=language), quote=False) in trouble
+        assert html.escape(doctor_words.phrase(text, language=language), quote=False) in trouble
     for name in ("settings", "disk", "redis", "qdrant"):
         if name in told:
             assert f"<strong>{doctor_words.part(name, language=language)}</strong>" in fine
-            assert html.escape(doctor_words.told(told[name].said, language=language), quote=False) in fine
+            assert html.escape(doctor_words.phrase(told[name].said, language=language), quote=False) in fine
     if language == "zh":
         sentences = re.findall(r"<bdi>(.*?)</bdi>", shown)
         assert len(sentences) > 8

@@ -17,7 +17,7 @@ from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY
 from roomlore.services.sessions import SUMMARY
-from roomlore_console.frame import marked, told, tongue
+from roomlore_console.frame import marked, tongue, translated
 from roomlore_console.health import failure, outcome
 from roomlore_console.shell import reasons, span
 from roomlore_server.http import app as served
@@ -312,6 +312,6 @@ async def test_why_a_page_cannot_be_shown_is_said_in_its_language(http, lore):
 
 
 def test_what_is_not_translated_is_marked_as_english():
-    assert told("The <flux> is empty.", tongue("zh")) == '<bdi lang="en">The &lt;flux&gt; is empty.</bdi>'
-    assert told("The <flux> is empty.", tongue("en")) == "<bdi>The &lt;flux&gt; is empty.</bdi>"
-    assert told("地址里缺少 id", tongue("zh")) == "<bdi>地址里缺少 id</bdi>"
+    assert translated("The <flux> is empty.", tongue("zh")) == '<bdi lang="en">The &lt;flux&gt; is empty.</bdi>'
+    assert translated("The <flux> is empty.", tongue("en")) == "<bdi>The &lt;flux&gt; is empty.</bdi>"
+    assert translated("地址里缺少 id", tongue("zh")) == "<bdi>地址里缺少 id</bdi>"

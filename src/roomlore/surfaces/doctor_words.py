@@ -15,9 +15,9 @@ def words(language: str) -> Mapping[str, str]:
     return library_words.words("doctor")
 
 
-def told(said: Saying | None, *, language: str) -> str:
+def phrase(saying: Saying | None, *, language: str) -> str:
     """Return a saying as text, '' for None."""
-    return said.by(words(language)) if said else ""
+    return saying.by(words(language)) if saying else ""
 
 
 def part(name: str, *, language: str) -> str:

@@ -39,15 +39,15 @@ class WireField(NamedTuple):
 def fields_of(kind: type) -> tuple[WireField, ...]:
     """Return the fields that a dataclass has in JSON: those that its metadata does not leave out, then the properties
     marked with `in_json`, by name."""
-    held = [(one, one.metadata.get(IN_JSON)) for one in fields(kind)]
+    held = [(field_, field_.metadata.get(IN_JSON)) for field_ in fields(kind)]
     return (
-        *(WireField(one.name, _may_lack(one, how)) for one, how in held if how not in _LEFT_OUT),
+        *(WireField(field_.name, _may_lack(field_, how)) for field_, how in held if how not in _LEFT_OUT),
         *(WireField(name, False) for name in dir(kind) if hasattr(getattr(getattr(kind, name), "fget", None), IN_JSON)),
     )
 
 
-def _may_lack(one: "Field[Any]", how: str | None) -> bool:
-    return how == IF_KNOWN[IN_JSON] or IF_ANY in getattr(one.type, "__metadata__", ())
+def _may_lack(field_: "Field[Any]", how: str | None) -> bool:
+    return how == IF_KNOWN[IN_JSON] or IF_ANY in getattr(field_.type, "__metadata__", ())
 
 
 def to_jsonable(value: Any) -> Any:
@@ -83,15 +83,15 @@ def _object_writer(kind: type) -> Callable[[Any], dict[str, Any]]:
     held = fields_of(kind)
 
     def write(value: Any) -> dict[str, Any]:
-        found = {}
+        object_ = {}
         for name, optional in held:
             inner = getattr(value, name)
             if inner.__class__ in _ALREADY_JSON:
                 if inner is not None or not optional:
-                    found[name] = inner
+                    object_[name] = inner
             else:
-                found[name] = to_jsonable(inner)
-        return found
+                object_[name] = to_jsonable(inner)
+        return object_
 
     return write
 
@@ -116,8 +116,8 @@ def _level_of(kind: type) -> Callable[[Any], Any]:
 
 
 def _level_writer(held: tuple[WireField, ...]) -> Callable[[Any], dict[str, Any]]:
-    names = tuple(one.name for one in held)
-    if not any(one.optional for one in held):
+    names = tuple(held_field.name for held_field in held)
+    if not any(held_field.optional for held_field in held):
         return _reader_of(names)
     return lambda value: {
         name: inner for name, optional in held if (inner := getattr(value, name)) is not None or not optional
@@ -134,7 +134,7 @@ def _reader_of(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
 
 def made_from(kind: Callable[..., T], value: Any, **more: Any) -> T:
     """Return a dataclass `kind` with the attributes of `value` that have the names of its fields, and with `more`."""
-    names = (one.name for one in fields(kind) if one.name not in more)  # type: ignore[arg-type]
+    names = (field_.name for field_ in fields(kind) if field_.name not in more)  # type: ignore[arg-type]
     taken = {name: getattr(value, name) for name in names if hasattr(value, name)}
     return kind(**taken, **more)
 

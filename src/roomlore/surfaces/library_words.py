@@ -27,26 +27,30 @@ _BETWEEN = re.compile(r"(?<=[.?]) (?=\S)")
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
-def into_chinese(said: str) -> str:
+def into_chinese(sentence: str) -> str:
     """Return the Chinese text of what the library says, or that as it is."""
-    if len(said) > _LONGEST:
-        return said
+    if len(sentence) > _LONGEST:
+        return sentence
     for pattern, text in patterns():
-        if found := pattern.fullmatch(said):
-            return text.format_map({name: _part(name, value) for name, value in found.groupdict().items()})
-    return _by_sentence(said)
+        if match := pattern.fullmatch(sentence):
+            return text.format_map({name: _part(name, value) for name, value in match.groupdict().items()})
+    return _by_sentence(sentence)
 
 
-def _by_sentence(said: str) -> str:
+def _by_sentence(text: str) -> str:
     """Return the Chinese text of several sentences, or them as they are unless each has one."""
-    sentences = _BETWEEN.split(said)
-    told = list(map(into_chinese, sentences)) if len(sentences) > 1 else []
-    return said if not told or any(map(eq, told, sentences)) else "".join(told)
+    sentences = _BETWEEN.split(text)
+    translated_sentences = list(map(into_chinese, sentences)) if len(sentences) > 1 else []
+    return (
+        text
+        if not translated_sentences or any(map(eq, translated_sentences, sentences))
+        else "".join(translated_sentences)
+    )
 
 
-def _part(name: str, said: str) -> str:
+def _part(name: str, value: str) -> str:
     """Return the text of a place. The name of a field may also be a word of the library, and stays."""
-    return said if name == "field" else into_chinese(said)
+    return value if name == "field" else into_chinese(value)
 
 
 @cache
@@ -64,7 +68,7 @@ def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
         return not pair[0].startswith("{error}"), -len(re.sub(r"\{\w+\}", "", pair[0]))
 
     ordered = sorted({**words("told"), **words("errors")}.items(), key=place)
-    return tuple((re.compile(_PLACE.sub(_group, re.escape(said)), re.DOTALL), text) for said, text in ordered)
+    return tuple((re.compile(_PLACE.sub(_group, re.escape(english)), re.DOTALL), text) for english, text in ordered)
 
 
 def _group(place: re.Match[str]) -> str:

@@ -30,10 +30,10 @@ def configure(form: Literal["console", "json"], lowest: int) -> None:
 def write(record: logging.LogRecord) -> None:
     """Write a record of the standard library's log with its extra fields, without its traceback."""
     beside = {name: value for name, value in vars(record).items() if name not in _RECORD}
-    said = record.getMessage()
+    text = record.getMessage()
     if "why" in beside:  # a program without a format of its own sees it in the text alone
-        said = said.removesuffix(f": {beside['why']}")
-    structlog.get_logger(record.name).log(record.levelno, said, logger=record.name, **beside)
+        text = text.removesuffix(f": {beside['why']}")
+    structlog.get_logger(record.name).log(record.levelno, text, logger=record.name, **beside)
 
 
 def _on_standard_error(*_: Any) -> structlog.PrintLogger:

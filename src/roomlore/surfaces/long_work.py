@@ -50,8 +50,8 @@ class LongWork:
         work.told = True
         if self._kept.get(name) is work:
             self._let_go(name)
-        found: T = await work.task
-        return found
+        result: T = await work.task
+        return result
 
     def goes_on(self, name: Hashable) -> bool:
         """Return True if this work is running."""

@@ -44,7 +44,7 @@ async def _build(
 ) -> BuiltContext:
     built = await lore.context.build(room, message_id, viewer=viewer, **options)
     rendered = None if render is None else await _rendered(lore, viewer, built, render, agent_id)
-    return BuiltContext(**{one.name: getattr(built, one.name) for one in fields(Context)}, rendered=rendered)
+    return BuiltContext(**{field_.name: getattr(built, field_.name) for field_ in fields(Context)}, rendered=rendered)
 
 
 async def _rendered(
@@ -54,14 +54,14 @@ async def _rendered(
 
     If the database does not answer, the message is missing, as the context is: `degraded` says so.
     """
-    asked = None
+    query = None
     with suppress(NotFound, Unavailable):
-        asked = (await lore.messages.get(built.room_id, built.message_id, viewer=viewer)).message
+        query = (await lore.messages.get(built.room_id, built.message_id, viewer=viewer)).message
     zone = lore.settings.search.zone
     if render == "prompt":
-        return built.to_prompt(query=asked, zone=zone)
-    messages: Any = built.to_messages(agent=agent_id, query=asked, zone=zone)
-    return [RenderedMessage(**one) for one in messages]
+        return built.to_prompt(query=query, zone=zone)
+    messages: Any = built.to_messages(agent=agent_id, query=query, zone=zone)
+    return [RenderedMessage(**message) for message in messages]
 
 
 _STRATEGIES = Choice(tuple(known_strategies()), open=True)

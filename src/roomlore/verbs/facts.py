@@ -48,11 +48,11 @@ class FactHistory:
 async def add_all(lore: "Lore", viewer: str | None, facts: Sequence[NewMemory]) -> list[AddedFact]:
     """Add facts in one transaction, and return the current one for each, in the same order."""
     done = await lore.memories.add_all(await lore.memories.check_new(facts, viewer))
-    told = await lore.memories.as_told([one.memory for one in done], viewer)
-    names = [one.name for one in fields(Memory)]
+    memories = await lore.memories.as_told([outcome.memory for outcome in done], viewer)
+    names = [field_.name for field_ in fields(Memory)]
     return [
-        AddedFact(**{name: getattr(memory, name) for name in names}, outcome=cast(Any, one.outcome))
-        for memory, one in zip(told, done, strict=True)
+        AddedFact(**{name: getattr(memory, name) for name in names}, outcome=cast(Any, outcome.outcome))
+        for memory, outcome in zip(memories, done, strict=True)
     ]
 
 
@@ -185,10 +185,10 @@ STATUS = Argument(
 )
 
 
-def _changed(one: Argument) -> Argument:
+def _changed(argument: Argument) -> Argument:
     """Return the argument of a change, which leaves as it is what is not given."""
-    en, zh = _CHANGED.get(one.name, one.help)
-    return replace(one, en=en, zh=zh, default=None, clears=one.default is None)
+    en, zh = _CHANGED.get(argument.name, argument.help)
+    return replace(argument, en=en, zh=zh, default=None, clears=argument.default is None)
 
 
 _CHANGED = {
@@ -258,7 +258,7 @@ CHANGE = Verb(
     arguments=(FACT, *map(_changed, (_STATEMENT, *_CONTENT)), EXPECTED, REASON),
     run=_change,
     answer=Memory,
-    some_of=tuple(one.name for one in (_STATEMENT, *_CONTENT)),
+    some_of=tuple(argument.name for argument in (_STATEMENT, *_CONTENT)),
     route="PATCH /facts/{memory_id}",
     tool="update_memory",
     command="facts update",

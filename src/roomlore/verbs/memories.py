@@ -90,8 +90,8 @@ async def _history(lore: "Lore", viewer: str | None, **which: Any) -> list[Memor
 
 async def _as_of(lore: "Lore", _: str | None, *, scope: str, at: datetime) -> MemoriesThen:
     await lore.rooms.check_there(scope)
-    found = await lore.memories.as_of(scope, at)
-    return MemoriesThen(scope=scope, at=at, total=len(found), memories=found)
+    memories = await lore.memories.as_of(scope, at)
+    return MemoriesThen(scope=scope, at=at, total=len(memories), memories=memories)
 
 
 async def _diff(lore: "Lore", _: str | None, *, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:

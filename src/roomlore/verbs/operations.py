@@ -48,13 +48,13 @@ async def _export(
     rows = lore.usage.export(room_id=room, **which)
     first = await anext(rows, None)
 
-    async def told() -> AsyncIterator[Mapping[str, Any]]:
+    async def records() -> AsyncIterator[Mapping[str, Any]]:
         if first is not None:
             yield first
         async for row in rows:
             yield row
 
-    return told()
+    return records()
 
 
 _JOB = Argument("job_id", Id(), "The id that the list of jobs shows.", "任务列表中的 id。")

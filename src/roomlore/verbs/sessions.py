@@ -176,11 +176,14 @@ CONTEXT = Verb(
             "模型的窗口大小，以 token 计；默认为设置 model_context_window。",
             None,
         ),
-        *(replace(one, en=f"{one.en} It needs the scope write.", zh=f"{one.zh}需要 write 权限。") for one in _IDS),
+        *(
+            replace(reference, en=f"{reference.en} It needs the scope write.", zh=f"{reference.zh}需要 write 权限。")
+            for reference in _IDS
+        ),
     ),
     run=_context,
     answer=SessionContext,
-    stored=tuple(one.name for one in _IDS),
+    stored=tuple(reference.name for reference in _IDS),
     route="POST /sessions/{conversation_id}/context",
     command="session context",
 )

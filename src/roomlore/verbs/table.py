@@ -204,17 +204,19 @@ class Verb:
 
     @cached_property
     def by_name(self) -> Mapping[str, Argument]:
-        return {one.name: one for one in self.arguments}
+        return {argument.name: argument for argument in self.arguments}
 
     @cached_property
     def in_path(self) -> tuple[Argument, ...]:
         """The arguments that the path of the route holds."""
-        return tuple(one for one in self.arguments if f"{{{one.name}}}" in self.route)
+        return tuple(argument for argument in self.arguments if f"{{{argument.name}}}" in self.route)
 
     @cached_property
     def span(self) -> tuple[Argument, Argument] | None:
         """The first arguments that say when something begins and when it ends, None if it has not both."""
-        edges = {one.form.edge: one for one in reversed(self.arguments) if isinstance(one.form, Moment)}
+        edges = {
+            argument.form.edge: argument for argument in reversed(self.arguments) if isinstance(argument.form, Moment)
+        }
         return (edges["start"], edges["end"]) if edges.keys() == {"start", "end"} else None
 
     async def __call__(self, lore: "Lore", viewer: str | None, **given: Any) -> Any:
@@ -224,7 +226,9 @@ class Verb:
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
-        return {one.name: one.default for one in self.arguments if one.default not in (None, NEEDED)}
+        return {
+            argument.name: argument.default for argument in self.arguments if argument.default not in (None, NEEDED)
+        }
 
 
 AdminVerb = partial(Verb, scope="admin", viewer=False)

@@ -93,7 +93,7 @@ async def _embedder(settings: Settings, clock: Clock, *, ask: bool) -> Sequence[
 def _backends(settings: Settings, clock: Clock, seconds: float) -> Iterator[Probe]:
     """Yield the probes that backends bring."""
     host = Host(url=settings.database.database_url, clock=clock)
-    for backend in (one for kind in KINDS for one in backends_of(kind).values() if one.probe):
+    for backend in (backend_ for kind in KINDS for backend_ in backends_of(kind).values() if backend_.probe):
         used = _chosen(settings, backend.kind) is backend
         look = partial(_backend, backend, settings, host, seconds=seconds, used=used)
         yield Probe(backend.name, look, slow_ms=backend.slow_ms if used else None)
@@ -124,12 +124,12 @@ async def _issuer(settings: Settings, timeout_seconds: float) -> Sequence[Findin
     except ModuleNotFoundError as error:
         raise oauth_missing(error) from error
     look = await look_at_issuer(server.oauth_issuer, scopes=TOKEN_SCOPES, timeout_seconds=timeout_seconds)
-    said = say("oauth.answers", issuer=server.oauth_issuer, keys=look.keys, resource=server.oauth_resource)
+    finding_text = say("oauth.answers", issuer=server.oauth_issuer, keys=look.keys, resource=server.oauth_resource)
     if not look.proves_codes:
-        return [Finding("oauth", "warn", said, say("oauth.pkce.do"))]
+        return [Finding("oauth", "warn", finding_text, say("oauth.pkce.do"))]
     if look.lacks:
-        return [Finding("oauth", "warn", said, say("oauth.scopes.do", scopes=", ".join(look.lacks)))]
-    return [Finding("oauth", "ok", said)]
+        return [Finding("oauth", "warn", finding_text, say("oauth.scopes.do", scopes=", ".join(look.lacks)))]
+    return [Finding("oauth", "ok", finding_text)]
 
 
 def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
@@ -139,11 +139,14 @@ def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
     keys = settings.environment_keys(registry.key_variables())
     chosen = [offer.provider.name for entry in registry.list_available_models() for offer in entry.offers]
     offered = {offer.provider.name: offer.provider for entry in registry.all() for offer in entry.offers}
-    asked = [
-        one for one in offered.values() if one.name in chosen or one.key_variable is None or one.key_variable in keys
+    tested_providers = [
+        provider
+        for provider in offered.values()
+        if provider.name in chosen or provider.key_variable is None or provider.key_variable in keys
     ]
     probes = [
-        _provider(one, keys.get(one.key_variable or ""), reach=client.reach, seconds=timeout_seconds) for one in asked
+        _provider(provider, keys.get(provider.key_variable or ""), reach=client.reach, seconds=timeout_seconds)
+        for provider in tested_providers
     ]
     return probes or [Probe("providers", partial(_no_provider, list(offered.values())))]
 
@@ -152,9 +155,9 @@ async def _no_provider(built_in: Sequence[Provider]) -> Sequence[Finding]:
     """Return what is found if no provider can be asked. roomlore works without one."""
     if not built_in:
         return []
-    variables = ", ".join(dict.fromkeys(one.key_variable for one in built_in if one.key_variable))
-    said = say("providers.builtin", names=", ".join(one.name for one in built_in))
-    return [Finding("providers", "ok", said, say("providers.builtin.do", variables=variables))]
+    variables = ", ".join(dict.fromkeys(provider.key_variable for provider in built_in if provider.key_variable))
+    finding_text = say("providers.builtin", names=", ".join(provider.name for provider in built_in))
+    return [Finding("providers", "ok", finding_text, say("providers.builtin.do", variables=variables))]
 
 
 def _provider(provider: Provider, key: str | None, *, reach: Reach, seconds: float) -> Probe:
@@ -163,8 +166,8 @@ def _provider(provider: Provider, key: str | None, *, reach: Reach, seconds: flo
 
     async def look() -> Sequence[Finding]:
         if provider.key_variable and not key:
-            said = say("provider.keyless", variable=provider.key_variable)
-            return [Finding(part, "warn", said, say("provider.keyless.do", variable=provider.key_variable))]
+            finding_text = say("provider.keyless", variable=provider.key_variable)
+            return [Finding(part, "warn", finding_text, say("provider.keyless.do", variable=provider.key_variable))]
         await reach(provider, key, seconds)
         answers = say("provider.keyed" if key else "provider.answers", variable=provider.key_variable)
         return [Finding(part, "ok", answers)]
@@ -180,7 +183,7 @@ async def _models(settings: Settings, clock: Clock) -> Sequence[Finding]:
 
 async def _tried(models: ModelService) -> list[list[ModelTrial]]:
     standings = await models.list_available_models(internal=True)
-    return [await models.test(one.model_id) for one in standings if one.usable]
+    return [await models.test(standing.model_id) for standing in standings if standing.usable]
 
 
 def _of_trials(trials: Sequence[ModelTrial]) -> list[Finding]:
@@ -192,8 +195,8 @@ def _of_trials(trials: Sequence[ModelTrial]) -> list[Finding]:
 def _of_trial(trial: ModelTrial, bad: Verdict) -> Finding:
     part = f"model {trial.model_id}"
     if trial.error:
-        said = say("model.fails", provider=trial.provider, error=trial.error)
-        return Finding(part, bad, said, say("model.fails.do"))
+        finding_text = say("model.fails", provider=trial.provider, error=trial.error)
+        return Finding(part, bad, finding_text, say("model.fails.do"))
     return Finding(part, "ok", say("model.answers", provider=trial.provider), ms=trial.seconds * 1000)
 
 
@@ -239,19 +242,19 @@ def _settings(settings: Settings) -> Finding:
     sources = sorted({settings.source(name) for name in names})
     known = {"count": len(names), "sources": ", ".join(sources), "strange": ", ".join(settings.ignored)}
     if settings.ignored:
-        said = say("settings.some.strange" if names else "settings.none.strange", **known)
-        return Finding("settings", "warn", said, say("settings.strange.do"))
+        finding_text = say("settings.some.strange" if names else "settings.none.strange", **known)
+        return Finding("settings", "warn", finding_text, say("settings.strange.do"))
     return Finding("settings", "ok", say("settings.some" if names else "settings.none", **known))
 
 
 def extras() -> Mapping[str, str]:
     """Return the extras, each with a module that it provides."""
-    return {**_SURFACES, **{one.extra.name: one.extra.module for one in registered() if one.extra}}
+    return {**_SURFACES, **{backend_.extra.name: backend_.extra.module for backend_ in registered() if backend_.extra}}
 
 
 def _extras(settings: Settings) -> list[Finding]:
     needs = _needed(settings)
-    shared = {one.extra.name for one in registered() if one.extra and one.extra.shared}
+    shared = {backend_.extra.name for backend_ in registered() if backend_.extra and backend_.extra.shared}
     there = [
         name
         for name, module in extras().items()
@@ -260,8 +263,8 @@ def _extras(settings: Settings) -> list[Finding]:
     needed = sorted(needs - set(there))
     known = {"there": ", ".join(there), "missing": ", ".join(needed)}
     if needed:
-        said = say("extras.some.missing" if there else "extras.none.missing", **known)
-        return [Finding("extras", "fail", said, say("extras.missing.do", extras=",".join(needed)))]
+        finding_text = say("extras.some.missing" if there else "extras.none.missing", **known)
+        return [Finding("extras", "fail", finding_text, say("extras.missing.do", extras=",".join(needed)))]
     return [Finding("extras", "ok", say("extras.some" if there else "extras.none", **known))]
 
 
@@ -273,7 +276,9 @@ def _is_there(module: str) -> bool:
 
 def _needed(settings: Settings) -> set[str]:
     chosen = [_chosen(settings, kind) for kind in KINDS if kind.setting != "durable_work" or _is_named(settings, kind)]
-    backends = {one.extra.name for one in chosen if one and one.extra and _is_at_work(settings, one)}
+    backends = {
+        backend_.extra.name for backend_ in chosen if backend_ and backend_.extra and _is_at_work(settings, backend_)
+    }
     postgres = {"postgres"} if settings.database.database_url.startswith("postgres") else set()
     return backends | postgres | ({"mcp"} if settings.server.oauth_issuer else set())
 
@@ -292,15 +297,15 @@ async def _database(settings: Settings, clock: Clock) -> list[Finding]:
     look = await look_at(settings.database.database_url, clock=clock)
     if look.engine == "SQLite" and folder_of(settings.database.database_url) is None:
         return [Finding("database", "warn", say("database.memory"), say("database.memory.do"))]
-    found = [judge_database(look)]
-    found += [] if look.skew_seconds is None else [judge_skew(look.skew_seconds)]
+    findings = [judge_database(look)]
+    findings += [] if look.skew_seconds is None else [judge_skew(look.skew_seconds)]
     store = settings.named(VECTORS)
     named = backends_of(VECTORS).get(store)
     if named is not None and named.in_database and store not in look.offers:
-        found.append(Finding("vectors", "fail", say("vectors.none", name=store), say("vectors.none.do", name=store)))
+        findings.append(Finding("vectors", "fail", say("vectors.none", name=store), say("vectors.none.do", name=store)))
     if not is_loopback(settings.server.host) and not look.has_keys:
-        found.append(Finding("keys", "fail", say("keys.none", host=settings.server.host), say("keys.none.do")))
-    return found
+        findings.append(Finding("keys", "fail", say("keys.none", host=settings.server.host), say("keys.none.do")))
+    return findings
 
 
 async def _integrity(settings: Settings, how: str, seconds: float) -> list[Finding]:
@@ -332,10 +337,10 @@ async def _work(settings: Settings, clock: Clock) -> list[Finding]:
     if engine.is_left is None:
         return [_work_in_process(settings)]
     left = await asyncio.to_thread(engine.is_left, url)
-    said = say("work.left" if left else "work.none", engine=engine.name)
+    finding_text = say("work.left" if left else "work.none", engine=engine.name)
     if left and not settings.work.work_in_server:
-        return [Finding("work", "warn", said, say("work.left.do"))]
-    return [Finding("work", "ok", said)]
+        return [Finding("work", "warn", finding_text, say("work.left.do"))]
+    return [Finding("work", "ok", finding_text)]
 
 
 def _work_in_process(settings: Settings) -> Finding:
@@ -349,5 +354,5 @@ def _schedule(settings: Settings, now: datetime) -> Finding:
         return Finding("schedule", "ok", say("schedule.off"))
     zone = settings.search.zone
     coming = Cron(settings.evolution.evolve_schedule, zone).next(now).astimezone(zone)
-    said = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.search.zone.key)
-    return Finding("schedule", "ok", said)
+    finding_text = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.search.zone.key)
+    return Finding("schedule", "ok", finding_text)

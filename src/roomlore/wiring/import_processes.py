@@ -78,16 +78,16 @@ class _Process:
     async def add(self, messages: Sequence[Message]) -> _Results:
         if self._ended is not None:
             raise self._ended
-        asked: asyncio.Future[_Results] = asyncio.get_running_loop().create_future()
-        self._asked.append(asked)
+        pending: asyncio.Future[_Results] = asyncio.get_running_loop().create_future()
+        self._asked.append(pending)
         self.waiting += len(messages)
         try:
             await self._send(messages)
-            return await asked
+            return await pending
         finally:
             self.waiting -= len(messages)
-            if not asked.cancel() and not asked.cancelled():
-                asked.exception()  # asyncio logs an error that nobody asked for, as after a cancellation
+            if not pending.cancel() and not pending.cancelled():
+                pending.exception()  # asyncio logs an error that nobody asked for, as after a cancellation
 
     async def end(self) -> None:
         """Let it end by itself."""
@@ -116,18 +116,18 @@ class _Process:
             while True:
                 (size,) = _SIZE.unpack(await self._process.stdout.readexactly(_SIZE.size))
                 answer = pickle.loads(await self._process.stdout.readexactly(size))  # noqa: S301  # of our own process
-                asked = self._asked.popleft()
-                if asked.done():
+                pending = self._asked.popleft()
+                if pending.done():
                     continue
                 if isinstance(answer, RoomloreError):
-                    asked.set_exception(answer)
+                    pending.set_exception(answer)
                 else:
-                    asked.set_result(answer)
+                    pending.set_result(answer)
         code = await self._process.wait()
         self._ended = Unavailable(f"A process of the import ended ({code}). Import again: it goes on from here.")
-        for asked in self._asked:
-            if not asked.done():
-                asked.set_exception(self._ended)
+        for pending in self._asked:
+            if not pending.done():
+                pending.set_exception(self._ended)
 
 
 class ThisProcess:
@@ -162,12 +162,12 @@ class _Processes:
             share += its
         results = await asyncio.gather(*(process.add(share) for process, share in shares.items()))
         self._due.announce()
-        return _counted({room_id: one for share in results for room_id, one in share.items()}, self._telemetry)
+        return _counted({room_id: result for share in results for room_id, result in share.items()}, self._telemetry)
 
     def _home(self, room_id: str, shares: dict[_Process, list[Message]]) -> _Process:
         home = self._homes.get(room_id)
         if home is None:
-            home = min(self._processes, key=lambda one: one.waiting + len(shares.get(one, ())))
+            home = min(self._processes, key=lambda process: process.waiting + len(shares.get(process, ())))
             self._homes[room_id] = home
         return home
 
@@ -183,23 +183,23 @@ async def import_processes(
             processes.append(await _Process.start(given))  # noqa: PERF401  # those that started are ended
         yield _Processes(processes, due, telemetry)
     except BaseException:
-        await asyncio.gather(*(one.kill() for one in processes))
+        await asyncio.gather(*(process.kill() for process in processes))
         raise
-    await asyncio.gather(*(one.end() for one in processes))
+    await asyncio.gather(*(process.end() for process in processes))
 
 
 def main() -> None:
     """Add the batches that arrive on standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    told = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not come between the answers
     gc.freeze()
     gc.set_threshold(_COLLECT_FROM)
-    asyncio.run(_serve(sys.stdin.buffer, told))
+    asyncio.run(_serve(sys.stdin.buffer, answers))
 
 
-async def _serve(asked: IO[bytes], told: IO[bytes]) -> None:
-    read = partial(pickle.load, asked)
+async def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    read = partial(pickle.load, requests)
     given: Given = await asyncio.to_thread(read)
     storage = await connect(given.url)
     try:
@@ -210,8 +210,8 @@ async def _serve(asked: IO[bytes], told: IO[bytes]) -> None:
             except EOFError:
                 return
             answer = pickle.dumps(await _added(ingest, batch), pickle.HIGHEST_PROTOCOL)
-            told.write(_SIZE.pack(len(answer)) + answer)
-            told.flush()
+            answers.write(_SIZE.pack(len(answer)) + answer)
+            answers.flush()
     finally:
         await storage.close()
 

@@ -107,19 +107,19 @@ async def make_indexing(
 
 def make_embedder(settings: Settings, clock: Clock) -> Embedder | None:
     """Return the configured embedder, or None; no request is sent yet."""
-    found = settings.candidates(EMBEDDERS)
-    if not found:
+    candidates = settings.candidates(EMBEDDERS)
+    if not candidates:
         return None
     providers = read_providers(settings.language_models.providers)
-    keys = settings.environment_keys(one.key_variable for one in providers.values() if one.key_variable)
+    keys = settings.environment_keys(provider.key_variable for provider in providers.values() if provider.key_variable)
     host = Host(url="", clock=clock, providers=providers, keys=keys)
-    return RememberedEmbedder(opened(found[0], settings, host))
+    return RememberedEmbedder(opened(candidates[0], settings, host))
 
 
 async def _vectors(common: Common) -> VectorIndex:
     host = host_of(common)
-    found = await usable(VECTORS, common.settings, host)
-    return opened(found[0], common.settings, host)
+    candidates = await usable(VECTORS, common.settings, host)
+    return opened(candidates[0], common.settings, host)
 
 
 def make_memory_search(common: Common, indexing: Indexing) -> services.memory_search.MemorySearch:

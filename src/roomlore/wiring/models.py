@@ -36,14 +36,14 @@ async def usable(kind: Kind[T], settings: Settings, host: Host) -> list[Backend[
     """Return the backends that can be used here, the best first. Raise the reason if the settings name one that cannot
     be."""
     named = settings.named(kind) not in ("auto", "off")
-    found = []
+    backends = []
     for backend in settings.candidates(kind):
         refusal = await backend.refuses(settings.of(backend), host)
         if refusal is None:
-            found.append(backend)
+            backends.append(backend)
         elif named:
             raise refusal
-    return found
+    return backends
 
 
 def opened(backend: Backend[T, Any], settings: Settings, host: Host) -> T:

@@ -76,10 +76,12 @@ async def make_durable(common: Common, url: str, own: DurableWork | None) -> Eng
         common.closing.push_async_callback(late.close)
         return Engine(late, None)
     host = host_of(common, common.settings.work.work_database_url or url)
-    found = await usable(DURABLE, common.settings, host)
-    late = LateWork([partial(opened, one, common.settings, host) for one in found], working=common.background)
+    candidates = await usable(DURABLE, common.settings, host)
+    late = LateWork(
+        [partial(opened, candidate, common.settings, host) for candidate in candidates], working=common.background
+    )
     common.closing.push_async_callback(late.close)
-    best = found[0]
+    best = candidates[0]
     assert isinstance(best, DurableBackend)
     return Engine(late, best.is_left)
 
@@ -189,7 +191,7 @@ def make_nightly(
 ) -> services.digest.NightlyDigests:
     """Return the digests that are sent by a schedule. Nothing is read yet."""
     settings = common.settings.digests
-    rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
+    rooms = frozenset(name for part in settings.digest_rooms.split(",") if (name := part.strip()))
     times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
     nightly = services.digest.NightlyDigests(
         common,

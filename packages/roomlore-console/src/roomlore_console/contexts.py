@@ -51,18 +51,18 @@ _PHRASES = tuple(
 _SHARE = lazy_pattern(r"^[01]\.\d+$")
 
 
-def reason(one: Weighed, tongue: Tongue) -> str:
-    if one.left:
-        return tongue.say(f"left.{one.left}")
-    told = one.reason
+def reason(weighed: Weighed, tongue: Tongue) -> str:
+    if weighed.left:
+        return tongue.say(f"left.{weighed.left}")
+    text = weighed.reason
     for form, key in _PHRASES:
-        told = form.sub(lambda found, key=key: _said(found, tongue, key), told)  # type: ignore[misc]
-    return told
+        text = form.sub(lambda match, key=key: _reworded(match, tongue, key), text)  # type: ignore[misc]
+    return text
 
 
-def _said(found: "re.Match[str]", tongue: Tongue, key: str) -> str:
-    values = [_SHARE.sub(lambda share: f"{100 * float(share[0]):.0f} %", one or "") for one in found.groups()[1:]]
-    return found["lead"] + tongue.words[f"reason.{key}"].format(*values)
+def _reworded(match: "re.Match[str]", tongue: Tongue, key: str) -> str:
+    values = [_SHARE.sub(lambda share: f"{100 * float(share[0]):.0f} %", group or "") for group in match.groups()[1:]]
+    return match["lead"] + tongue.words[f"reason.{key}"].format(*values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +76,18 @@ class Compared:
 async def context(page: Page) -> Response:
     lore, room_id = page.lore, page.needed("room")
     compared = await lore.context.compare(room_id, page.asked("message") or None, viewer=page.viewer)
-    found = await _with_people_named(lore, compared)
-    target = found[0].target
+    explanations = await _with_people_named(lore, compared)
+    target = explanations[0].target
     return page.show(
         "context.html",
         room_id=room_id,
         target=target,
         answered=await _answered(lore, target),
         may_correct=page.is_admin or (page.visitor is not None and "write" in page.visitor.scopes),
-        strategies=found,
-        chosen=_chosen(found, page.asked("strategy")),
-        compared=_compared(found),
-        saved=[_saved(one) for one in found],
+        strategies=explanations,
+        chosen=_chosen(explanations, page.asked("strategy")),
+        compared=_compared(explanations),
+        saved=[_saved(explanation) for explanation in explanations],
         relinked=page.number("relinked"),
         left=page.number("left"),
         reason=partial(reason, tongue=page.tongue),
@@ -99,12 +99,12 @@ async def correct(page: Page) -> Response:
     """Correct what a message answers, or take a correction back, and show its context again."""
     lore = page.need("write", "read")
     room_id, message_id = await page.room("room"), page.needed("message")
-    said, answers = page.form.get("said"), page.form.get("answers")
-    if said == "undo":
+    choice, answers = page.form.get("said"), page.form.get("answers")
+    if choice == "undo":
         done = await lore.links.undo(room_id, message_id, by=_CONSOLE)
-    elif said == "nothing" or (said == "answers" and answers):
+    elif choice == "nothing" or (choice == "answers" and answers):
         done = await lore.links.correct(
-            room_id, message_id, answers=None if said == "nothing" else answers, by=_CONSOLE
+            room_id, message_id, answers=None if choice == "nothing" else answers, by=_CONSOLE
         )
     else:
         raise InvalidInput("The form does not say what the message answers; go back and press one of its buttons.")
@@ -118,18 +118,20 @@ async def correct(page: Page) -> Response:
     )
 
 
-async def _with_people_named(lore: Lore, found: list[Explanation]) -> list[Explanation]:
+async def _with_people_named(lore: Lore, explanations: list[Explanation]) -> list[Explanation]:
     """Return the explanations with names in place of the ids of people whom the messages mention."""
-    messages = [each.target.message for each in found] + [one.message for each in found for one in each.weighed]
-    said = {one.arrival: one for one in messages}
-    named = {one.arrival: one for one in await with_people_named(lore, said.values())}
+    messages = [each.target.message for each in explanations] + [
+        message.message for each in explanations for message in each.weighed
+    ]
+    by_arrival = {message.arrival: message for message in messages}
+    named = {message.arrival: message for message in await with_people_named(lore, by_arrival.values())}
     return [
         replace(
             each,
             target=replace(each.target, message=named[each.target.message.arrival]),
-            weighed=tuple(replace(one, message=named[one.message.arrival]) for one in each.weighed),
+            weighed=tuple(replace(weighed, message=named[weighed.message.arrival]) for weighed in each.weighed),
         )
-        for each in found
+        for each in explanations
     ]
 
 
@@ -148,23 +150,31 @@ def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:
     return tongue.words.get(f"strategy.{strategy}{ending}", "" if ending else strategy)
 
 
-def _chosen(found: list[Explanation], name: str) -> Explanation:
-    chosen = next((one for one in found if one.strategy == name or (not name and one.in_force)), None)
+def _chosen(explanations: list[Explanation], name: str) -> Explanation:
+    chosen = next(
+        (
+            explanation
+            for explanation in explanations
+            if explanation.strategy == name or (not name and explanation.in_force)
+        ),
+        None,
+    )
     if chosen is None:
-        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {', '.join(one.strategy for one in found)}.")
+        names = ", ".join(explanation.strategy for explanation in explanations)
+        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {names}.")
     return chosen
 
 
-def _saved(one: Explanation) -> int:
+def _saved(explanation: Explanation) -> int:
     """Return the saving in percent of the plain window's tokens; negative if the context is larger."""
-    return round(100 * (1 - one.tokens / one.window_tokens)) if one.window_tokens else 0
+    return round(100 * (1 - explanation.tokens / explanation.window_tokens)) if explanation.window_tokens else 0
 
 
-def _compared(found: list[Explanation]) -> list[Compared]:
-    by_strategy = [{one.message.arrival: one for one in each.weighed} for each in found]
-    messages = {one.message.arrival: one.message for each in found for one in each.weighed}
-    ordered = sorted(messages.values(), key=lambda one: (one.at, one.arrival))
-    return [Compared(one, tuple(known.get(one.arrival) for known in by_strategy)) for one in ordered]
+def _compared(explanations: list[Explanation]) -> list[Compared]:
+    by_strategy = [{weighed.message.arrival: weighed for weighed in each.weighed} for each in explanations]
+    messages = {weighed.message.arrival: weighed.message for each in explanations for weighed in each.weighed}
+    ordered = sorted(messages.values(), key=lambda message: (message.at, message.arrival))
+    return [Compared(message, tuple(known.get(message.arrival) for known in by_strategy)) for message in ordered]
 
 
 _DAYS = (1, 7, 30, 90)

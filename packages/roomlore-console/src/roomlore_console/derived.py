@@ -39,17 +39,19 @@ class Form(NamedTuple):
 
 def shown(page: Page, arguments: Iterable[Argument], values: Mapping[str, Any]) -> Form:
     """Return a form with these values, and defaults for the others."""
-    return Form([_field(page, one, _as_typed(values.get(one.name, one.default))) for one in arguments], {})
+    return Form(
+        [_field(page, argument, _as_typed(values.get(argument.name, argument.default))) for argument in arguments], {}
+    )
 
 
 def sent(page: Page, arguments: Iterable[Argument]) -> Form:
     """Return the form that a page sent, as it was typed. A browser sends each line end as CR LF."""
     fields, given = [], {}
-    for one in arguments:
-        typed = page.form.get(one.name, _as_typed(one.default)).replace("\r\n", "\n")
+    for argument in arguments:
+        typed = page.form.get(argument.name, _as_typed(argument.default)).replace("\r\n", "\n")
         with suppress(ValueError):
-            given[one.name] = _read(one, typed)
-        fields.append(_field(page, one, typed, wrong=one.name not in given))
+            given[argument.name] = _read(argument, typed)
+        fields.append(_field(page, argument, typed, wrong=argument.name not in given))
     return Form(fields, given if len(given) == len(fields) else None)
 
 
@@ -60,20 +62,27 @@ def _as_typed(value: Any) -> str:
     return "" if value is None or value is NEEDED else text
 
 
-def _field(page: Page, one: Argument, typed: str, *, wrong: bool = False) -> Field:
+def _field(page: Page, argument: Argument, typed: str, *, wrong: bool = False) -> Field:
     """Return the field. Its label is the word that pages have for the argument, else its help."""
     tongue, words = page.tongue, page.tongue.words
-    choices = {word: words[f"{one.name}.{word}"] for word in one.form.words} if isinstance(one.form, Choice) else {}
-    told, label = str(getattr(one.help, tongue.language)).replace("`", ""), words.get(f"field.{one.name}")
+    choices = (
+        {word: words[f"{argument.name}.{word}"] for word in argument.form.words}
+        if isinstance(argument.form, Choice)
+        else {}
+    )
+    help_text, label = (
+        str(getattr(argument.help, tongue.language)).replace("`", ""),
+        words.get(f"field.{argument.name}"),
+    )
     for word, called in choices.items():
-        told = told.replace(f"{word}:", f"{called}:").replace(f"{word}：", f"{called}：")
-    hints = [told] if label else []
-    hints += [tongue.say("hint.many")] if isinstance(one.form, Many) else []
-    hints += [tongue.say("hint.optional")] if not (one.is_needed or isinstance(one.form, Choice)) else []
+        help_text = help_text.replace(f"{word}:", f"{called}:").replace(f"{word}：", f"{called}：")
+    hints = [help_text] if label else []
+    hints += [tongue.say("hint.many")] if isinstance(argument.form, Many) else []
+    hints += [tongue.say("hint.optional")] if not (argument.is_needed or isinstance(argument.form, Choice)) else []
     hint = (" " if tongue.language == "en" else "").join(hints)
-    kind = type(one.form).__name__.lower()
-    problem = tongue.say(f"wrong.{kind if typed.strip() else 'nothing'}", form=one.form) if wrong else ""
-    return Field(one, kind, label or told[:-1], hint, typed, problem, choices, _units(one.form))
+    kind = type(argument.form).__name__.lower()
+    problem = tongue.say(f"wrong.{kind if typed.strip() else 'nothing'}", form=argument.form) if wrong else ""
+    return Field(argument, kind, label or help_text[:-1], hint, typed, problem, choices, _units(argument.form))
 
 
 def _units(form: table.Form) -> int:
@@ -81,28 +90,28 @@ def _units(form: table.Form) -> int:
     match form:
         case Text(int(most)):
             return most * _UNITS_A_CHARACTER
-        case Many(Text() as one, most):
-            return most * (_units(one) + len(", "))
+        case Many(Text() as text, most):
+            return most * (_units(text) + len(", "))
         case Number() | Choice():
             return _SHORT
     raise TypeError(f"Pages have no field for {form!r}.")
 
 
-def _read(one: Argument, typed: str) -> Any:
+def _read(argument: Argument, typed: str) -> Any:
     """Return what was typed, as a verb takes it. Nothing is the default of the argument, or an empty list. Raise
     `ValueError`."""
     nothing = not typed.strip()
-    if len(typed) > _units(one.form) or (nothing and one.is_needed):
-        raise ValueError(one.name)
-    if nothing and not (isinstance(one.form, Text) and one.form.blank):
-        return () if isinstance(one.form, Many) else one.default
-    return _value(one, typed)
+    if len(typed) > _units(argument.form) or (nothing and argument.is_needed):
+        raise ValueError(argument.name)
+    if nothing and not (isinstance(argument.form, Text) and argument.form.blank):
+        return () if isinstance(argument.form, Many) else argument.default
+    return _value(argument, typed)
 
 
-def _value(one: Argument, typed: str) -> Any:
+def _value(argument: Argument, typed: str) -> Any:
     value: Any = typed
     fits = True
-    match one.form:
+    match argument.form:
         case Text(int(most)):
             fits = not is_longer(typed, most)
         case Number(low, high):
@@ -114,5 +123,5 @@ def _value(one: Argument, typed: str) -> Any:
             value = tuple(dict.fromkeys(filter(None, map(str.strip, _COMMAS.split(typed)))))
             fits = len(value) <= many and not any(is_longer(part, most) for part in value)
     if not fits:
-        raise ValueError(one.name)
+        raise ValueError(argument.name)
     return value

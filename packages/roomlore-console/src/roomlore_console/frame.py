@@ -43,8 +43,8 @@ class Tongue:
 
     def say(self, key: str, **values: object) -> str:
         """Return the text of this key, or of `key.one` if `count` is 1. Raises `KeyError` if there is none."""
-        one = self.words.get(f"{key}.one") if str(values.get("count")) == "1" else None
-        return (one or self.words[key]).format(**values)
+        singular = self.words.get(f"{key}.one") if str(values.get("count")) == "1" else None
+        return (singular or self.words[key]).format(**values)
 
 
 @cache
@@ -86,12 +86,12 @@ def marked(text: str, words: Sequence[str], longest: int = LONGEST) -> Markup:
     )
 
 
-def _written(found: "regex.Match[str]") -> str:
-    one, count = str(found["one"]), len(found[0])
-    if one in _JOINERS and count == 1 and _joins(found.string, found.start()):
-        return one
+def _written(match: "regex.Match[str]") -> str:
+    character, count = str(match["one"]), len(match[0])
+    if character in _JOINERS and count == 1 and _joins(match.string, match.start()):
+        return character
     times = f"×{count}" if count > 1 else ""
-    return f"⟨U+{ord(one):04X}{times}⟩"
+    return f"⟨U+{ord(character):04X}{times}⟩"
 
 
 def _joins(text: str, at: int) -> bool:
@@ -99,7 +99,9 @@ def _joins(text: str, at: int) -> bool:
     if not 0 < at < len(text) - 1:
         return False
     before, after = text[at - 1], text[at + 1]
-    return all(ord(one) > _LATIN_ENDS and unicodedata.category(one)[0] not in "CZ" for one in (before, after))
+    return all(
+        ord(neighbour) > _LATIN_ENDS and unicodedata.category(neighbour)[0] not in "CZ" for neighbour in (before, after)
+    )
 
 
 ROOT = "/console"
@@ -129,18 +131,18 @@ _HEADERS = {
 }
 
 
-def in_tongue(said: str, tongue: Tongue) -> tuple[str, bool]:
+def in_tongue(sentence: str, tongue: Tongue) -> tuple[str, bool]:
     """Return what the library says, in the visitor's language if it is translated, and True if it is in that one. What
     the console itself says in Chinese stays."""
-    if tongue.language == "en" or not said[:1].isascii():
-        return said, True
-    text = into_chinese(said)
-    return text, text != said
+    if tongue.language == "en" or not sentence[:1].isascii():
+        return sentence, True
+    text = into_chinese(sentence)
+    return text, text != sentence
 
 
-def told(said: str, tongue: Tongue, longest: int = 600) -> Markup:
+def translated(sentence: str, tongue: Tongue, longest: int = 600) -> Markup:
     """Return what the library says as a part of a page, with its language if it is not the page's."""
-    text, understood = in_tongue(said, tongue)
+    text, understood = in_tongue(sentence, tongue)
     shown = clipped(text, longest)
     return Markup("<bdi>{}</bdi>").format(shown) if understood else Markup('<bdi lang="en">{}</bdi>').format(shown)
 
@@ -180,8 +182,8 @@ class Page:
         """Return roomlore. Raises `Forbidden` if the visitor's key lacks one of these scopes. A page that shows stored
         text needs `read` in addition to others."""
         assert self.visitor is not None
-        for one in more:
-            self.visitor.need(one)
+        for right in more:
+            self.visitor.need(right)
         return self.visitor.need(scope)
 
     @property
@@ -253,8 +255,8 @@ class Page:
     @property
     def zone(self) -> ZoneInfo:
         """The reader's zone, as the browser's script stored it; else that of the settings."""
-        told = unquote(self.request.cookies.get(ZONE_COOKIE, ""))
-        return ZoneInfo(told) if told in _zones() else self.request.app.state.lore.settings.search.zone
+        zone_name = unquote(self.request.cookies.get(ZONE_COOKIE, ""))
+        return ZoneInfo(zone_name) if zone_name in _zones() else self.request.app.state.lore.settings.search.zone
 
     @property
     def theme(self) -> str:
@@ -353,7 +355,7 @@ class Page:
             "called": self._called,
             "scope_called": self._scope_called,
             "marked": marked,
-            "library": partial(told, tongue=spoken),
+            "library": partial(translated, tongue=spoken),
             "here_room": self.asked(
                 "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
             ),

@@ -19,7 +19,7 @@ from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.surfaces.doctor_words import part, told
+from roomlore.surfaces.doctor_words import part, phrase
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 from roomlore_console.counters import CounterReading, growth, kept, per_minute, quantile, share, thinned
@@ -96,8 +96,8 @@ async def _read(lore: Lore) -> CounterReading:
 
 
 def _counters(lore: Lore) -> dict[str, tuple[float, ...]]:
-    told = {name: (_sum(lore, *which),) for name, which in COUNTERS.items()}
-    return told | {name: _buckets(lore, series) for name, series in HISTOGRAMS.items()}
+    readings = {name: (_sum(lore, *which),) for name, which in COUNTERS.items()}
+    return readings | {name: _buckets(lore, series) for name, series in HISTOGRAMS.items()}
 
 
 def _sum(lore: Lore, series: str, wanted: Mapping[str, str]) -> float:
@@ -113,10 +113,10 @@ def _others(lore: Lore, series: str) -> Iterator[tuple[Mapping[str, str], float]
 
 def _buckets(lore: Lore, histogram: str) -> tuple[float, ...]:
     """Return the counts at or below each bound, and the total."""
-    found = dict.fromkeys((*lore.bounds(histogram), math.inf), 0.0)
+    buckets = dict.fromkeys((*lore.bounds(histogram), math.inf), 0.0)
     for labels, value in _others(lore, f"{histogram}_bucket"):
-        found[float(labels["le"])] += value
-    return tuple(found.values())
+        buckets[float(labels["le"])] += value
+    return tuple(buckets.values())
 
 
 WIDTH, HEIGHT = 320, 140
@@ -188,7 +188,7 @@ def draw(readings: Sequence[CounterReading], bounds: Bounds) -> Charts | None:
         (LEFT + (RIGHT - LEFT) * place / _SPANS, begins + (ends - begins) * place / _SPANS)
         for place in range(_SPANS + 1)
     )
-    return Charts(begins, ends, tuple(one.at for one in rows[1:]), ticks, charts)
+    return Charts(begins, ends, tuple(row.at for row in rows[1:]), ticks, charts)
 
 
 def _chart(
@@ -196,7 +196,7 @@ def _chart(
 ) -> Chart:
     drawn, rows, ends = thinned(readings, _POINTS), thinned(readings, _ROWS), (readings[0], readings[-1])
     values = {line: figure(drawn, bounds) for line, figure in figures.items()}
-    known = [value for one in values.values() for value in one if value is not None]
+    known = [value for series in values.values() for value in series if value is not None]
     top = (1.0 if unit == "share" else _ceiling(max(known))) if known else None
     lines = tuple(
         Line(line, _pieces(drawn, values[line], top or 1.0), figure(ends, bounds)[0], figure(rows, bounds))
@@ -245,8 +245,8 @@ def _rate(plus: str, minus: str | None, readings: Sequence[CounterReading], boun
 
 def _share(part: str, whole: str, rest: bool, readings: Sequence[CounterReading], bounds: Bounds) -> Values:
     both = zip(growth(readings, part), growth(readings, whole), strict=True)
-    found = [share(amount, of) for (amount,), (of,) in both]
-    return tuple(1 - one if rest and one is not None else one for one in found)
+    shares = [share(amount, of) for (amount,), (of,) in both]
+    return tuple(1 - ratio if rest and ratio is not None else ratio for ratio in shares)
 
 
 def _quantile(name: str, rank: float, readings: Sequence[CounterReading], bounds: Bounds) -> Values:
@@ -350,17 +350,17 @@ async def findings(page: Page) -> Response:
     money."""
     lore = page.need("admin")
     work: LongWork = page.request.app.state.long_work
-    found = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
+    findings_shown = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
     notices = await _notices(lore, await _standing(lore))
-    verdicts: list[Verdict] = [worst(found or []), *(one.verdict for one in notices)]
+    verdicts: list[Verdict] = [worst(findings_shown or []), *(notice.verdict for notice in notices)]
     return page.show(
         "findings.html",
         inside="hx-request" in page.request.headers,
-        found=found or [],
+        found=findings_shown or [],
         notices=notices,
         verdict=max(verdicts, key=_VERDICTS.index),
-        over=found is not None,
-        told=partial(told, language=page.tongue.language),
+        over=findings_shown is not None,
+        told=partial(phrase, language=page.tongue.language),
         part=partial(part, language=page.tongue.language),
     )
 
@@ -401,8 +401,8 @@ def outcome(progress: str, tongue: Tongue) -> tuple[str, bool]:
     if tongue.language == "en":
         return progress, True
     for form, key in _OUTCOMES:
-        if found := form.match(progress):
-            return tongue.words[key].format(*found.groups()) + progress[found.end() :], True
+        if match := form.match(progress):
+            return tongue.words[key].format(*match.groups()) + progress[match.end() :], True
     return in_tongue(progress, tongue)
 
 
@@ -424,11 +424,11 @@ def failure(error: str, tongue: Tongue) -> tuple[str, bool]:
 
     What the command line can do about it is replaced by what the console can do.
     """
-    told = _CLASS.sub("", error, count=1) if _CLASS.match(error) else error
+    sentence = _CLASS.sub("", error, count=1) if _CLASS.match(error) else error
     for form, key in _FAILURES:
-        if found := form.match(told):
-            return tongue.words[key].format(*found.groups()), True
-    return in_tongue(told, tongue)
+        if match := form.match(sentence):
+            return tongue.words[key].format(*match.groups()), True
+    return in_tongue(sentence, tongue)
 
 
 def format_value(value: float | None, unit: Unit) -> str:
@@ -445,7 +445,7 @@ def format_value(value: float | None, unit: Unit) -> str:
 async def _standing(lore: Lore) -> Mapping[str, Any]:
     """Return what is pending and what is available now."""
     # Those for roomlore's own use make the memories; one without a key is not configured.
-    models = [one for one in await lore.models.list_available_models(internal=True) if one.usable]
+    models = [model for model in await lore.models.list_available_models(internal=True) if model.usable]
     jobs = {
         status: len(await lore.jobs.page(status=status, limit=_MAX_JOBS)) for status in ("waiting", "running", "failed")
     }
@@ -454,7 +454,7 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
         "works_here": await lore.jobs.works_here(),
         "index": await lore.index.status(),
         "models": len(models),
-        "usable": sum(not all(other.resting for other in one.providers if other.usable) for one in models),
+        "usable": sum(not all(other.resting for other in model.providers if other.usable) for model in models),
     }
 
 
@@ -477,7 +477,7 @@ async def _notices(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
         Notice("warn", "links_stale", index.rooms_to_link) if index.rooms_to_link else None,
         Notice("warn", "words_stale", 0) if index.words == "rebuilding" else None,
     ]
-    return [one for one in known if one is not None]
+    return [notice for notice in known if notice is not None]
 
 
 def _routes(lore: Lore) -> list[Asked]:
@@ -492,10 +492,10 @@ def _routes(lore: Lore) -> list[Asked]:
         if labels["status"] == "5xx" and place == len(bounds):
             failed[route] = failed.get(route, 0.0) + count
     often = sorted(held, key=lambda route: (-held[route][-1], route))[:_MAX_ROUTES]
-    return [_asked(route, held[route], failed.get(route, 0.0), bounds) for route in often]
+    return [_route_of(route, held[route], failed.get(route, 0.0), bounds) for route in often]
 
 
-def _asked(route: tuple[str, str], held: Sequence[float], failed: float, bounds: Sequence[float]) -> Asked:
+def _route_of(route: tuple[str, str], held: Sequence[float], failed: float, bounds: Sequence[float]) -> Asked:
     return Asked(*route, held[-1], failed, quantile(0.5, bounds, held), quantile(0.95, bounds, held))
 
 
@@ -508,19 +508,19 @@ async def listed(page: Page) -> Response:
     if status not in (None, *_STATUSES):
         raise InvalidInput(f"status is {status!r:.40}; it is one of {', '.join(_STATUSES)}.")
     offset = page.number("offset") or 0
-    found = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
-    await name_scopes(page, [f"group:{job.room_id}" for job in found if job.room_id])
+    jobs = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
+    await name_scopes(page, [f"group:{job.room_id}" for job in jobs if job.room_id])
     return page.show(
         "jobs.html",
         outcome=partial(outcome, tongue=page.tongue),
         failure=partial(failure, tongue=page.tongue),
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
-        groups=_grouped(found),
+        groups=_grouped(jobs),
         chosen=status,
         statuses=_STATUSES,
         retriable=RETRIABLE,
         offset=offset,
-        next=offset + _JOBS if len(found) == _JOBS else None,
+        next=offset + _JOBS if len(jobs) == _JOBS else None,
         done=page.asked("done"),
         count=_count(page.asked("count")),
     )
@@ -533,10 +533,10 @@ def _count(given: str) -> int | None:
 
 def _grouped(jobs: Sequence[Job]) -> list[Group]:
     """Return the jobs in groups, in the order of their newest job."""
-    found: dict[tuple[str, WorkStatus, str], list[Job]] = {}
+    groups: dict[tuple[str, WorkStatus, str], list[Job]] = {}
     for job in jobs:
-        found.setdefault((job.kind, job.status, job.error), []).append(job)
-    return [Group(*what, tuple(its)) for what, its in found.items()]
+        groups.setdefault((job.kind, job.status, job.error), []).append(job)
+    return [Group(*what, tuple(its)) for what, its in groups.items()]
 
 
 async def retry(page: Page) -> Response:

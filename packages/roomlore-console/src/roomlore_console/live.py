@@ -151,17 +151,17 @@ async def _made(make: Callable[[], Awaitable[str]]) -> str:
     return await make()
 
 
-def told(news: AsyncIterator[News | None]) -> Response:
+def stream(news: AsyncIterator[News | None]) -> Response:
     """Return a stream of server-sent events."""
     return StreamingResponse(_written(news), media_type="text/event-stream", headers=_HEADERS)
 
 
 async def _written(news: AsyncIterator[News | None]) -> AsyncIterator[bytes]:
     yield _PING
-    async for one in news:
-        yield _PING if one is None else _event(one).encode("utf-8", "replace")
+    async for piece in news:
+        yield _PING if piece is None else _event(piece).encode("utf-8", "replace")
 
 
-def _event(one: News) -> str:
+def _event(news: News) -> str:
     """Return an event. Its id is what a browser sends when it asks again after the connection broke."""
-    return f"id: {one.last}\nevent: news\n" + "".join(f"data: {line}\n" for line in one.piece.split("\n")) + "\n"
+    return f"id: {news.last}\nevent: news\n" + "".join(f"data: {line}\n" for line in news.piece.split("\n")) + "\n"

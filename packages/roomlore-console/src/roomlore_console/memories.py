@@ -93,7 +93,9 @@ class SelectedMemories:
 async def scopes(page: Page) -> Response:
     lore, after, viewer = page.lore, page.asked("after") or None, page.viewer
     if viewer is not None:
-        shown = Counter(one.memory.scope for one in await lore.memories.visible(viewer) if one.shown)
+        shown = Counter(
+            seen_memory.memory.scope for seen_memory in await lore.memories.visible(viewer) if seen_memory.shown
+        )
         return page.show("memories.html", found=[], shown=sorted(shown.items()), next=None, after=None)
     async with lore.storage.reading(lore.tenant) as work:
         found = await work.memories.scopes(after=after, limit=_SCOPES)
@@ -115,16 +117,16 @@ async def memory(page: Page) -> Response:
     then = await _selected_moment(page, lore, scope) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
     last = min(page.number("to") or _last_change_number(stored), _last_change_number(stored))
     changes = await _latest_changes(lore, scope, last)
-    asked = _selected_memories(page)
-    found, total = await _memories_on_page(lore, scope, then.at, asked, viewer)
+    selection = _selected_memories(page)
+    memories, total = await _memories_on_page(lore, scope, then.at, selection, viewer)
     await name_scopes(page, [scope])
     return page.show(
         "memory.html",
         scope=scope,
-        found=[(one, _strength(lore, one, then.at)) for one in found],
-        locked=await locked(lore, found) if viewer is None else {},
+        found=[(row, _strength(lore, row, then.at)) for row in memories],
+        locked=await locked(lore, memories) if viewer is None else {},
         total=total,
-        asked=asked,
+        asked=selection,
         then=then,
         stretches=_stretches(changes),
         older=last - _SCOPE_CHANGES if last > _SCOPE_CHANGES else None,
@@ -136,19 +138,19 @@ async def memory(page: Page) -> Response:
 
 async def lineage(page: Page) -> Response:
     """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
-    found = await blame_with_people_named(page.lore, await _shown_lineage(page, page.needed("id")))
-    versions = [(one, _lineage_pieces(one, found)) for one in found.versions]
-    alive = found.memory.status is MemoryStatus.ACTIVE
-    seen = await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None
-    await name_scopes(page, [found.memory.scope, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
+    blame = await blame_with_people_named(page.lore, await _shown_lineage(page, page.needed("id")))
+    versions = [(version, _lineage_pieces(version, blame)) for version in blame.versions]
+    alive = blame.memory.status is MemoryStatus.ACTIVE
+    seen = await page.lore.memories.seen_in(blame.memory.memory_id) if alive and page.is_admin else None
+    await name_scopes(page, [blame.memory.scope, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
     return page.show(
         "lineage.html",
-        memory=found.memory,
+        memory=blame.memory,
         versions=versions,
         alive=alive,
         done=page.asked("done"),
         seen=seen,
-        locked=(await locked(page.lore, [found.memory])).get(found.memory.memory_id, ()) if page.is_admin else (),
+        locked=(await locked(page.lore, [blame.memory])).get(blame.memory.memory_id, ()) if page.is_admin else (),
     )
 
 
@@ -159,7 +161,7 @@ async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[s
         found = await work.rooms.people(room_ids=named, persons=[])
     public = {room_id: public_windows(room) for room_id, room in found.items()}
     return {
-        memory.memory_id: tuple(one.room_id for one in memory.evidence)
+        memory.memory_id: tuple(source.room_id for source in memory.evidence)
         for memory in memories
         if not is_for_all(memory, public)
     }
@@ -172,7 +174,7 @@ async def _shown_lineage(page: Page, memory_id: str) -> Blame:
         return await memories.blame(memory_id)
     head = await memories.head(memory_id, viewer=viewer)
     versions = reversed(await memories.history(memory_id, viewer=viewer))
-    return Blame(head, tuple(BlamedVersion(one, None, None) for one in versions))
+    return Blame(head, tuple(BlamedVersion(version, None, None) for version in versions))
 
 
 async def _stored_scope(lore: Lore, scope: str) -> Scope | None:
@@ -200,8 +202,8 @@ def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo else found.replace(tzinfo=zone)
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=zone)
     except ValueError as error:
         raise InvalidInput(f"at is {text!r:.40}; give a day or a time such as 2024-05-01T12:00.") from error
 
@@ -232,14 +234,14 @@ def _selected_memories(page: Page) -> SelectedMemories:
 
 
 async def _memories_on_page(
-    lore: Lore, scope: str, at: datetime | None, asked: SelectedMemories, viewer: str | None
+    lore: Lore, scope: str, at: datetime | None, selection: SelectedMemories, viewer: str | None
 ) -> tuple[list[Memory], int]:
     """Return a page of memories, and their number on all pages."""
     if at is not None:
         then = await lore.memories.as_of(scope, at)
-        return then[asked.offset : asked.offset + _SCOPE_MEMORIES], len(then)
-    kinds = [asked.kind] if asked.kind else MemoryKind
-    return await page_of(lore, viewer, scope, kinds, asked.status, limit=_SCOPE_MEMORIES, offset=asked.offset)
+        return then[selection.offset : selection.offset + _SCOPE_MEMORIES], len(then)
+    kinds = [selection.kind] if selection.kind else MemoryKind
+    return await page_of(lore, viewer, scope, kinds, selection.status, limit=_SCOPE_MEMORIES, offset=selection.offset)
 
 
 def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
@@ -247,26 +249,29 @@ def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
 
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:
-    together = groupby(changes, key=lambda one: one.evolution_id)
-    return [Stretch(evolution_id, [LogEntry(one, _log_pieces(one)) for one in run]) for evolution_id, run in together]
+    together = groupby(changes, key=lambda change: change.evolution_id)
+    return [
+        Stretch(evolution_id, [LogEntry(change, _log_pieces(change)) for change in run])
+        for evolution_id, run in together
+    ]
 
 
-def _log_pieces(one: Change) -> tuple[Piece, ...]:
-    here = one.memory
+def _log_pieces(change: Change) -> tuple[Piece, ...]:
+    here = change.memory
     if here.status is MemoryStatus.DEPRECATED:
         return (Piece("gone", here.statement),)
-    if one.old_statement is None or one.old_statement == here.statement:
-        return (Piece("new" if one.old_statement is None else "same", here.statement),)
-    return words_diff(one.old_statement, here.statement)
+    if change.old_statement is None or change.old_statement == here.statement:
+        return (Piece("new" if change.old_statement is None else "same", here.statement),)
+    return words_diff(change.old_statement, here.statement)
 
 
-def _lineage_pieces(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
+def _lineage_pieces(version: BlamedVersion, blame: Blame) -> tuple[Piece, ...]:
     """Return the difference from the version before, if that is known."""
-    before = {other.memory.memory_id: other.memory for other in found.versions}
-    parent = before.get(one.memory.parent_id or "")
+    before = {other.memory.memory_id: other.memory for other in blame.versions}
+    parent = before.get(version.memory.parent_id or "")
     if parent is None:
-        return (Piece("same", one.memory.statement),)
-    return words_diff(parent.statement, one.memory.statement)
+        return (Piece("same", version.memory.statement),)
+    return words_diff(parent.statement, version.memory.statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +307,15 @@ async def compare(page: Page) -> Response:
     end = await _point_in_address(page, lore, scope, "to") or ComparisonPoint(lore.now())
     if end.at < start.at:
         start, end = end, start
-    found = await lore.memories.diff(scope, start.at, end.at)
+    difference = await lore.memories.diff(scope, start.at, end.at)
     return page.show(
         "compare.html",
         scope=scope,
-        found=found,
-        changed=[Reworded(one, words_diff(one.before.statement, one.after.statement)) for one in found.changed],
+        found=difference,
+        changed=[
+            Reworded(revised, words_diff(revised.before.statement, revised.after.statement))
+            for revised in difference.changed
+        ],
         points=_with_chosen_points(points, start, end),
         start=start,
         end=end,
@@ -316,28 +324,32 @@ async def compare(page: Page) -> Response:
 
 def _comparison_points(newest: Sequence[Change]) -> list[ComparisonPoint]:
     """Return the moments of these entries, the newest first. Entries of one moment are one change."""
-    found: dict[datetime, ComparisonPoint] = {}
+    points: dict[datetime, ComparisonPoint] = {}
     for change in newest:
-        found.setdefault(change.at, ComparisonPoint(change.at, change.number, change))
-    return list(found.values())
+        points.setdefault(change.at, ComparisonPoint(change.at, change.number, change))
+    return list(points.values())
 
 
 def _with_chosen_points(points: Sequence[ComparisonPoint], *chosen: ComparisonPoint) -> list[ComparisonPoint]:
     """Return the points with those that are chosen, so that the form can show them."""
-    known = {one.number for one in points}
-    others = {one.number: one for one in chosen if one.change is not None and one.number not in known}
-    return sorted((*points, *others.values()), key=lambda one: one.number or 0, reverse=True)
+    known = {point.number for point in points}
+    others = {point.number: point for point in chosen if point.change is not None and point.number not in known}
+    return sorted((*points, *others.values()), key=lambda point: point.number or 0, reverse=True)
 
 
 def _number_before_last_change(newest: Sequence[Change]) -> int:
     """Return the number of the last entry before the last evolution, or before the last change by hand."""
     last = newest[0]
-    before = (one for one in newest if one.at != last.at and (not last.evolution_id or not _same_evolution(one, last)))
-    return next((one.number for one in before), max(_BEFORE_FIRST_ENTRY, newest[-1].number - 1))
+    before = (
+        change
+        for change in newest
+        if change.at != last.at and (not last.evolution_id or not _same_evolution(change, last))
+    )
+    return next((change.number for change in before), max(_BEFORE_FIRST_ENTRY, newest[-1].number - 1))
 
 
-def _same_evolution(one: Change, last: Change) -> bool:
-    return one.evolution_id == last.evolution_id
+def _same_evolution(change: Change, last: Change) -> bool:
+    return change.evolution_id == last.evolution_id
 
 
 async def _point_in_address(page: Page, lore: Lore, scope: str, name: str) -> ComparisonPoint | None:
@@ -357,10 +369,10 @@ async def _point_in_address(page: Page, lore: Lore, scope: str, name: str) -> Co
 
 async def _point_after_entry(lore: Lore, scope: str, number: int) -> ComparisonPoint:
     """Return the point after this entry. Raise `InvalidInput` if the log does not have it."""
-    found = await lore.memories.changes(scope, after=max(0, number - 1), limit=1)
-    if not found or found[0].number != max(1, number):
+    changes = await lore.memories.changes(scope, after=max(0, number - 1), limit=1)
+    if not changes or changes[0].number != max(1, number):
         raise InvalidInput(f"The log of {scope!r:.80} has no entry {number}; choose one from the list.")
-    (change,) = found
+    (change,) = changes
     if number == _BEFORE_FIRST_ENTRY:
         return ComparisonPoint(change.at - timedelta(microseconds=1), _BEFORE_FIRST_ENTRY)
     return ComparisonPoint(change.at, number, change)
@@ -375,12 +387,12 @@ async def recall(page: Page) -> Response:
         raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MAX_RECALL_TOKENS}.")
     if len(scopes) > _MAX_RECALL_SCOPES:
         raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MAX_RECALL_SCOPES}.")
-    found: Recollection | None = None
+    recollection: Recollection | None = None
     if scopes:
         messages = [{"role": "user", "content": query}] if query else []
-        found = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
-    await name_scopes(page, [one.memory.scope for one in found.facts] if found else [])
-    return page.show("recall.html", found=found, asked=page.asked("scopes"), query=query, tokens=tokens)
+        recollection = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
+    await name_scopes(page, [fact.memory.scope for fact in recollection.facts] if recollection else [])
+    return page.show("recall.html", found=recollection, asked=page.asked("scopes"), query=query, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,9 +411,9 @@ async def visible(page: Page) -> Response:
     every = await lore.memories.visible(f"room:{room_id}")
     withheld = page.asked("withheld") == "1"
     offset = page.number("offset") or 0
-    chosen = [one for one in every if one.shown is not withheld]
+    chosen = [seen_memory for seen_memory in every if seen_memory.shown is not withheld]
     hidden = len(chosen) if withheld else len(every) - len(chosen)
-    await name_scopes(page, [one.memory.scope for one in chosen[offset : offset + _AUDIENCE_MEMORIES]])
+    await name_scopes(page, [seen_memory.memory.scope for seen_memory in chosen[offset : offset + _AUDIENCE_MEMORIES]])
     return page.show(
         "visible.html",
         room=room,

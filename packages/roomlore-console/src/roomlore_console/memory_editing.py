@@ -32,7 +32,7 @@ async def write_form(page: Page) -> Response:
     if head is None:
         kind = MemoryKind.GROUP if scope.startswith("group:") else MemoryKind.FACT
         return _form(page, scope, head, shown(page, _arguments(head), {"kind": kind}))
-    form = shown(page, _arguments(head), {one.name: getattr(head, one.name) for one in _CONTENT})
+    form = shown(page, _arguments(head), {argument.name: getattr(head, argument.name) for argument in _CONTENT})
     return _form(page, scope, head, form, expected=head.memory_id)
 
 
@@ -66,7 +66,7 @@ async def _subject(page: Page, lore: Lore) -> tuple[str, Memory | None]:
 
 def _arguments(head: Memory | None) -> tuple[Argument, ...]:
     """Return the arguments of the form. The kind of a memory stays."""
-    return (*(one for one in _CONTENT if head is None or one.name != "kind"), REASON)
+    return (*(argument for argument in _CONTENT if head is None or argument.name != "kind"), REASON)
 
 
 def _form(
@@ -75,8 +75,8 @@ def _form(
     """Return the form. `expected` is the version shown, so that saving again replaces that one."""
     overtaken = head if problem and head and head.memory_id != expected else None
     seen = overtaken.memory_id if overtaken else expected
-    told: Facts = {"head": head, "form": form, "expected": seen, "problem": problem, "overtaken": overtaken}
-    return page.show("write.html", status, scope=scope, **told)
+    values: Facts = {"head": head, "form": form, "expected": seen, "problem": problem, "overtaken": overtaken}
+    return page.show("write.html", status, scope=scope, **values)
 
 
 _NAMED = 5
@@ -132,8 +132,8 @@ async def forgetting(page: Page) -> Response:
     if (job_id := await lore.privacy.forgetting_job(user_id)) is not None:
         return await _followed(page, lore, user_id, job_id, seconds)
     left = await _would(page, lore, user_id, seconds)
-    told: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
-    return page.show("forgetting.html", _status(page, left), id=user_id, report=None, failed="", **told)
+    values: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
+    return page.show("forgetting.html", _status(page, left), id=user_id, report=None, failed="", **values)
 
 
 async def _followed(page: Page, lore: Lore, user_id: str, job_id: str, seconds: float) -> Response:
@@ -246,8 +246,8 @@ async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Re
 
 
 def _progress(page: Page, user_id: str, report: ForgetReport | None, failed: str) -> Response:
-    told: Facts = {"report": report, "failed": failed, "left": None, "full": False, "counting": False}
-    return page.show("forgetting.html", id=user_id, **told)
+    values: Facts = {"report": report, "failed": failed, "left": None, "full": False, "counting": False}
+    return page.show("forgetting.html", id=user_id, **values)
 
 
 async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> Counted:

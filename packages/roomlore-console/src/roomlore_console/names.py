@@ -54,12 +54,12 @@ async def _led(page: Page, path: str, query: Mapping[str, str]) -> Response | No
     of_people = path == "/person"
     rooms = [] if of_people else await _rooms_called(page, name)
     people = await _people_called(page, name) if of_people else []
-    ids = [one.room_id for one in rooms] + [one.sender_id for one in people]
+    ids = [of_room.room_id for of_room in rooms] + [of_person.sender_id for of_person in people]
     if len(ids) == 1:
         return page.go(path, **{**query, parameter: ids[0]})
     if not ids:
         return None
-    hrefs = {one: address(path, **{**query, parameter: one}) for one in ids}
+    hrefs = {own_id: address(path, **{**query, parameter: own_id}) for own_id in ids}
     return page.show("choose.html", rooms=rooms, people=people, name=name, hrefs=hrefs)
 
 
@@ -70,9 +70,9 @@ async def _rooms_called(page: Page, name: str) -> list[Room]:
             like = await work.rooms.named_like(part=name, limit=_MOST, whole=True)
     else:
         like = list(await rooms_by_use(page, limit=_ROOMS_READ))
-    if any(one.room_id == name for one in like):
+    if any(like_room.room_id == name for like_room in like):
         return []
-    return [one for one in like if one.name.casefold() == name.casefold()]
+    return [like_room for like_room in like if like_room.name.casefold() == name.casefold()]
 
 
 async def _people_called(page: Page, name: str) -> Sequence[Speaker]:
@@ -80,12 +80,12 @@ async def _people_called(page: Page, name: str) -> Sequence[Speaker]:
     if await is_known(page.lore, name):
         return []
     like = await named_like(page, name, limit=_PEOPLE_READ)
-    others = {one.sender_id for one in like if one.name.casefold() != name.casefold()}
+    others = {voice.sender_id for voice in like if voice.name.casefold() != name.casefold()}
     among = await rooms_among(page)
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        for one in list(others)[:_MOST]:
-            voices = await work.rooms.voices(sender_id=one)
+        for person_id in list(others)[:_MOST]:
+            voices = await work.rooms.voices(sender_id=person_id)
             shown = (voice.name for voice in voices if among is None or voice.room_id in among)
             if name.casefold() in map(str.casefold, shown):
-                others.discard(one)
-    return [one for one in like if one.sender_id not in others][:_MOST]
+                others.discard(person_id)
+    return [voice for voice in like if voice.sender_id not in others][:_MOST]

@@ -40,18 +40,18 @@ class Person:
 async def listed(page: Page) -> Response:
     """Return the page of those who spoke, who spoke last first, or of those with a part of a name."""
     part, offset = page.asked("q").strip(), page.number("offset") or 0
-    found = await named_like(page, part, limit=_PEOPLE + 1, offset=offset)
-    following = offset + _PEOPLE if len(found) > _PEOPLE else None
-    return page.show("people.html", people=found[:_PEOPLE], part=part, next=following, offset=offset)
+    people_like = await named_like(page, part, limit=_PEOPLE + 1, offset=offset)
+    following = offset + _PEOPLE if len(people_like) > _PEOPLE else None
+    return page.show("people.html", people=people_like[:_PEOPLE], part=part, next=following, offset=offset)
 
 
 async def person(page: Page) -> Response:
     """Return the page of a person, within what the viewer may see."""
-    found = await _person(page, page.needed("id"))
+    described = await _person(page, page.needed("id"))
     return page.show(
         "person.html",
-        person=found,
-        locked=await locked(page.lore, found.facts) if page.viewer is None else {},
+        person=described,
+        locked=await locked(page.lore, described.facts) if page.viewer is None else {},
     )
 
 
@@ -60,8 +60,8 @@ async def forget(page: Page) -> Response:
     lore, who = page.need("admin"), page.asked("who").strip()
     if who and await is_known(lore, who):
         return page.go("/memory/change", what="forget", id=who)
-    found = await named_like(page, who, limit=_NAMED) if who else []
-    return page.show("forget.html", who=who, people=found)
+    people_like = await named_like(page, who, limit=_NAMED) if who else []
+    return page.show("forget.html", who=who, people=people_like)
 
 
 async def named_like(page: Page, part: str, *, limit: int, offset: int = 0) -> list[Speaker]:
@@ -88,15 +88,15 @@ async def _person(page: Page, person_id: str) -> Person:
         rooms = await work.rooms.of_person(person_id=person_id)
     facts = await lore.memories.page(scope, limit=_FACTS, viewer=page.viewer)
     if among is not None:
-        voices = [one for one in voices if one.room_id in among]
-        rooms = [one for one in rooms if one.room_id in among]
+        voices = [voice for voice in voices if voice.room_id in among]
+        rooms = [room for room in rooms if room.room_id in among]
     if not (voices or rooms or facts):
         raise NotFound(f"Nobody with the id {person_id!r:.80} is known here; choose a person in the list of people.")
-    spoke_in = {one.room_id for one in voices}
-    silent = [one for one in rooms if one.room_id not in spoke_in]
+    spoke_in = {voice.room_id for voice in voices}
+    silent = [room for room in rooms if room.room_id not in spoke_in]
     return Person(
         person_id,
-        tuple(dict.fromkeys(one.name for one in voices if one.name)),
+        tuple(dict.fromkeys(voice.name for voice in voices if voice.name)),
         voices[:_ROOMS],
         silent[:_ROOMS],
         max(0, len(voices) - _ROOMS) + max(0, len(silent) - _ROOMS),
@@ -107,12 +107,12 @@ async def _person(page: Page, person_id: str) -> Person:
 
 async def _last_said(lore: Lore, person_id: str, voices: Sequence[Voice]) -> list[StoredMessage]:
     """Return the last messages of a person, from the ends of the rooms in which the person spoke last."""
-    found: list[StoredMessage] = []
+    messages: list[StoredMessage] = []
     async with lore.storage.reading(lore.tenant) as work:
-        for one in voices:
-            after = max(0, one.last_arrival - _MESSAGES_READ)
-            found += await work.messages.page(
-                room_id=one.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
+        for voice in voices:
+            after = max(0, voice.last_arrival - _MESSAGES_READ)
+            messages += await work.messages.page(
+                room_id=voice.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
             )
-    newest = sorted(found, key=lambda one: one.at, reverse=True)[:_MESSAGES]
+    newest = sorted(messages, key=lambda message: message.at, reverse=True)[:_MESSAGES]
     return await with_people_named(lore, newest)

@@ -19,7 +19,7 @@ from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
 from roomlore_console.frame import LONGEST, Page, width_of
-from roomlore_console.live import Live, told
+from roomlore_console.live import Live, stream
 from roomlore_console.threads import Row, Strand, lanes, strands
 
 _USUAL_MESSAGES = 60
@@ -151,12 +151,12 @@ def _shortened_entry(entry: Entry, longest: int) -> Entry:
     message = entry.message
     if len(message.text) <= longest and not message.metadata:
         return entry
-    told = (
+    metadata = (
         {}
         if message.text.strip()
         else {key: _shortened_value(value) for key, value in message.metadata.items() if key in _KEPT_METADATA}
     )
-    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata=told))
+    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata=metadata))
 
 
 def _shortened_value(value: object) -> object:
@@ -204,13 +204,13 @@ async def live(page: Page) -> Response:
         write=partial(_new_messages, page, lore),
         may_see=may_see,
     )
-    return told(news)
+    return stream(news)
 
 
 def _last_arrival_on_page(page: Page) -> int:
     """Return the arrival that the page shows last: when a browser asks again by itself, its header says it."""
-    told = page.request.headers.get("last-event-id", "")
-    again = int(told) if told.isascii() and told.isdecimal() and len(told) < _ARRIVAL_DIGITS else 0
+    last_seen = page.request.headers.get("last-event-id", "")
+    again = int(last_seen) if last_seen.isascii() and last_seen.isdecimal() and len(last_seen) < _ARRIVAL_DIGITS else 0
     return max(again, page.number("after") or 0)
 
 
@@ -222,7 +222,7 @@ async def _new_messages(page: Page, lore: Lore, known: Room, after: int) -> str:
         found = await work.messages.tail(room_id=room_id, limit=count + 1, before=known.next_arrival)
     entries = [_shortened_entry(entry, LONGEST) for entry in found]
     shown = await _shown_conversation(page, room_id, entries)
-    new = [one for one in shown.said if one.entry.message.arrival > after][-_MAX_NEW_MESSAGES:]
+    new = [message for message in shown.said if message.entry.message.arrival > after][-_MAX_NEW_MESSAGES:]
     missed = new[0].entry.message.arrival - after - 1 if len(new) == _MAX_NEW_MESSAGES else 0
     return page.written(
         "since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed, messages=known.messages
@@ -234,8 +234,8 @@ async def threads(page: Page) -> Response:
     lore, room_id = page.lore, await page.room()
     await lore.rooms.get(room_id)
     newest, _ = await _read_messages(lore, room_id, _USUAL_MESSAGES, None, LONGEST)
-    found = await _titled_threads(page, room_id, strands(await _named(page, newest))[:_THREADS])
-    return page.show("threads.html", room_id=room_id, threads=lambda: found, alone=None)
+    strands_shown = await _titled_threads(page, room_id, strands(await _named(page, newest))[:_THREADS])
+    return page.show("threads.html", room_id=room_id, threads=lambda: strands_shown, alone=None)
 
 
 async def thread(page: Page) -> Response:
@@ -274,8 +274,8 @@ async def _shown_conversation(page: Page, room_id: str, entries: Sequence[Entry]
     lore = page.lore
     entries = await _named(page, entries)
     here = {entry.message.arrival: entry.message for entry in entries}
-    asked = {_answered_arrival(entry) for entry in entries}
-    wanted = sorted(one for one in asked if one is not None and one not in here)
+    answered = {_answered_arrival(entry) for entry in entries}
+    wanted = sorted(arrival for arrival in answered if arrival is not None and arrival not in here)
     beyond = {message.arrival: message for message in await _quoted_messages(lore, room_id, wanted[-_MAX_QUOTED:])}
     rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
     return ShownConversation(rows, strands(entries))
@@ -290,9 +290,11 @@ async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -
     """Return the threads with their titles and states; without them if they cannot be read."""
     made: Mapping[str, Heading] = {}
     with suppress(RoomloreError):
-        made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads], viewer=page.viewer)
-    named = ((one, made.get(one.message_id)) for one in threads)
-    return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
+        made = await page.lore.rooms.headings(room_id, [strand.message_id for strand in threads], viewer=page.viewer)
+    named = ((strand, made.get(strand.message_id)) for strand in threads)
+    return [
+        replace(strand, title=its.title, open=its.state is TalkState.OPEN) if its else strand for strand, its in named
+    ]
 
 
 async def _quoted_messages(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
@@ -310,7 +312,7 @@ def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage]
     """Return messages as they are shown. `beyond`: messages that they answer and that are not among them."""
     here = {entry.message.arrival: entry.message for entry in entries}
     rows = lanes([(entry.link.thread, width_of(entry.link)) for entry in entries])
-    found: list[ShownMessage] = []
+    shown_rows: list[ShownMessage] = []
     opened: set[int] = set()
     before: StoredMessage | None = None
     for entry, row in zip(entries, rows, strict=True):
@@ -320,10 +322,10 @@ def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage]
             new_day = before.at.astimezone(zone).date() != day
         begins = before is None or new_day or before.sender_id != message.sender_id or message.at - before.at > _PAUSE
         quote = _quote(entry, before, here, beyond)
-        found.append(ShownMessage(entry, row, quote, begins, day if new_day else None, thread not in opened))
+        shown_rows.append(ShownMessage(entry, row, quote, begins, day if new_day else None, thread not in opened))
         opened.add(thread)
         before = message
-    return found
+    return shown_rows
 
 
 def _quote(
@@ -353,7 +355,7 @@ async def digest(page: Page) -> Response:
     room_id = page.needed("id")
     reader, since = page.asked("for").strip() or None, page.asked("since").strip()
     by_model = page.asked("model") == "1"
-    asked: dict[str, Any] = {"room_id": room_id, "reader": reader or "", "since": since, "by_model": by_model}
+    given: dict[str, Any] = {"room_id": room_id, "reader": reader or "", "since": since, "by_model": by_model}
     try:
         begin = moment("since", since, now=page.lore.now(), zone=page.zone, edge="start") if since else None
         made = await page.lore.digest(
@@ -368,6 +370,6 @@ async def digest(page: Page) -> Response:
         unknown = isinstance(error, NotFound)
         if unknown and not reader:
             raise
-        return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, groups=[], **asked)
+        return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, groups=[], **given)
     groups = [DigestGroup(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
-    return page.show("digest.html", problem="", digest=made, groups=groups, **asked)
+    return page.show("digest.html", problem="", digest=made, groups=groups, **given)

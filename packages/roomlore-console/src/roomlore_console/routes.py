@@ -39,7 +39,7 @@ from roomlore_console.frame import (
 _YEAR = 31_536_000
 
 
-async def asked(page: Page) -> Response:
+async def sign_in_form(page: Page) -> Response:
     return page.show("sign_in.html", wrong=False, next=_inside(page.asked("next")))
 
 
@@ -128,7 +128,7 @@ _SHOWN: dict[str, Answer] = {
     "/usage": contexts.used,
     "/sessions": sessions.listed,
     "/session": sessions.session,
-    "/session/change": sessions.asked,
+    "/session/change": sessions.confirm_change,
     "/session/summarising": sessions.summarising,
     "/memories": memories.scopes,
     "/memory": memories.memory,
@@ -144,7 +144,7 @@ _SHOWN: dict[str, Answer] = {
     "/jobs": health.listed,
     "/health": health.health,
     "/health/findings": health.findings,
-    "/sign-in": asked,
+    "/sign-in": sign_in_form,
     "/viewer": ask_viewer,
 }
 _LISTS = {
@@ -188,27 +188,27 @@ def console_routes(
     """Return every route. `visitor_of`: the sender of a request, None on the open pages; `status_of`: the HTTP status
     of an error."""
 
-    def problem(found: Page, error: RoomloreError) -> Response:
-        return found.show("problem.html", status_of(error), problem=str(error))
+    def problem(shown_page: Page, error: RoomloreError) -> Response:
+        return shown_page.show("problem.html", status_of(error), problem=str(error))
 
     def page(path: str, answer: Answer, method: str) -> Route:
         async def handle(request: Request) -> Response:
-            found = Page(request, visitor_of(request))
+            shown_page = Page(request, visitor_of(request))
             try:
                 if method == "POST":
-                    found.form = await read_form(request)
-                if found.visitor is not None and "hx-request" not in request.headers:
-                    found.rooms_beside = await shell.rooms_beside(found)
-                if method == "GET" and path in _LISTS and not found.asked("id"):
-                    return found.go(_LISTS[path])
-                return await answer(found)
+                    shown_page.form = await read_form(request)
+                if shown_page.visitor is not None and "hx-request" not in request.headers:
+                    shown_page.rooms_beside = await shell.rooms_beside(shown_page)
+                if method == "GET" and path in _LISTS and not shown_page.asked("id"):
+                    return shown_page.go(_LISTS[path])
+                return await answer(shown_page)
             except NoViewer:
-                return found.go("/viewer", next=found.here if method == "GET" else None)
+                return shown_page.go("/viewer", next=shown_page.here if method == "GET" else None)
             except NotFound as error:
-                chosen = await names.instead(found, path) if method == "GET" else None
-                return chosen or problem(found, error)
+                chosen = await names.instead(shown_page, path) if method == "GET" else None
+                return chosen or problem(shown_page, error)
             except RoomloreError as error:
-                return problem(found, error)
+                return problem(shown_page, error)
 
         return _Known(ROOT + path, handle, methods=[method])
 

@@ -51,9 +51,9 @@ class Seen:
 async def listed(page: Page) -> Response:
     """Return the page of sessions by conversation id, or those whose ids have the prefix searched for."""
     lore, begins, after = page.need("admin", "read"), page.asked("find"), page.asked("after") or None
-    found = await _beginning(lore, begins, after) if begins else await _page(lore, after)
-    following = found[-1].conversation_id if len(found) >= _SESSIONS else None
-    return page.show("sessions.html", sessions=found, next=following, after=after, begins=begins)
+    page_of_sessions = await _beginning(lore, begins, after) if begins else await _page(lore, after)
+    following = page_of_sessions[-1].conversation_id if len(page_of_sessions) >= _SESSIONS else None
+    return page.show("sessions.html", sessions=page_of_sessions, next=following, after=after, begins=begins)
 
 
 async def session(page: Page) -> Response:
@@ -83,7 +83,7 @@ async def session(page: Page) -> Response:
     )
 
 
-async def asked(page: Page) -> Response:
+async def confirm_change(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
     what, lore = _change(page), page.need("write")
     stored = await lore.sessions.find(page.needed("id"), viewer=page.viewer)
@@ -132,9 +132,9 @@ async def _page(lore: Lore, after: str | None) -> list[Session]:
 
 async def _beginning(lore: Lore, begins: str, after: str | None) -> list[Session]:
     """Return sessions whose ids have a prefix. Ids are sorted, so they follow the position of the prefix itself."""
-    found = [] if after else [one for one in [await _stored_or_none(lore, begins)] if one and one.version]
+    exact = [] if after else [stored for stored in [await _stored_or_none(lore, begins)] if stored and stored.version]
     following = await _page(lore, after or begins)
-    return [*found, *takewhile(lambda one: one.conversation_id.startswith(begins), following)]
+    return [*exact, *takewhile(lambda stored: stored.conversation_id.startswith(begins), following)]
 
 
 async def _stored_or_none(lore: Lore, conversation_id: str) -> Session | None:
@@ -170,8 +170,8 @@ def _written(stored: Session) -> str:
 def _full(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    inner = {name: _full(one) for name, one in value.items()}
-    return {name: one for name, one in inner.items() if one not in (None, "", {}, [])}
+    inner = {name: _full(inner_value) for name, inner_value in value.items()}
+    return {name: inner_value for name, inner_value in inner.items() if inner_value not in (None, "", {}, [])}
 
 
 def _older(checkpoints: Sequence[Checkpoint]) -> int | None:

@@ -146,15 +146,15 @@ async def side(page: Page) -> Response:
 
 async def listed(page: Page) -> Response:
     offset = page.number("offset") or 0
-    found = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
-    following = offset + _ROOMS if len(found) > _ROOMS else None
-    rooms = await _with_news(page, found[:_ROOMS])
+    page_rooms = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    following = offset + _ROOMS if len(page_rooms) > _ROOMS else None
+    rooms = await _with_news(page, page_rooms[:_ROOMS])
     return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=_HIGHEST)
 
 
 async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
     """Return the rooms with what was said last and how much lately: two queries, whatever the number of rooms."""
-    lore, ids = page.lore, [one.room_id for one in rooms]
+    lore, ids = page.lore, [room.room_id for room in rooms]
     today = lore.now().astimezone(page.zone).date()
     ends = [today + timedelta(days=day) for day in range(1 - _DAYS, 2)]
     midnights = [datetime.combine(one, time(), page.zone) for one in ends]
@@ -173,14 +173,14 @@ async def search(page: Page) -> Response:
         return page.show("search.html", query=query, found=None, mode="hybrid" if by_meaning else "lexical")
     page.need("read")
     among = await rooms_among(page)
-    parts = [one for one in regex.split(r"[\s\p{P}]+", query) if len(one) > 1 or ord(one or " ") > _LATIN_ENDS]
-    words = [one for one in parts if words_of(one)] or parts
-    found = page.later(_found(page, query, among))
+    parts = [part for part in regex.split(r"[\s\p{P}]+", query) if len(part) > 1 or ord(part or " ") > _LATIN_ENDS]
+    words = [part for part in parts if words_of(part)] or parts
+    answer = page.later(_search_answer(page, query, among))
     return page.show(
         "search.html",
         streamed=True,
         query=query,
-        found=found,
+        found=answer,
         words=words[:_MARKED],
         reasons=reasons,
         span=partial(span, zone=page.lore.settings.search.zone, tongue=page.tongue),
@@ -203,22 +203,24 @@ async def suggest(page: Page) -> Response:
 def reasons(signals: Mapping[str, float], at: datetime, times: Sequence[TimeSpan]) -> list[str]:
     """Return why a message was found, as keys of texts, the strongest reason first. A message that is only near the
     times of the query was not said then. Last comes what lowered it."""
-    then = any(one.start <= at < one.end for one in times)
-    found = sorted((-value, name) for name, value in signals.items() if value >= _LEAST and name != "kind")
+    then = any(span_of_time.start <= at < span_of_time.end for span_of_time in times)
+    signal_names = sorted((-value, name) for name, value in signals.items() if value >= _LEAST and name != "kind")
     lowered = ["kind"] if signals.get("kind", 1.0) <= LOWERED else []
-    return [name for _, name in found if name != "time" or then] + lowered
+    return [name for _, name in signal_names if name != "time" or then] + lowered
 
 
-def span(one: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:
+def span(time_span: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:
     """Return what a time in the query was taken for: whole days by their dates, both included."""
-    start, end = (moment if moment <= FAR_PAST else moment.astimezone(zone) for moment in (one.start, one.end))
+    start, end = (
+        moment if moment <= FAR_PAST else moment.astimezone(zone) for moment in (time_span.start, time_span.end)
+    )
     whole = not any((start.hour, start.minute, end.hour, end.minute))
     last = clock(end - timedelta(days=1), zone)[:_DAY] if whole else clock(end, zone)
-    if one.start <= FAR_PAST:
-        return tongue.say("span.until", words=clipped(one.text, 40), last=last)
+    if time_span.start <= FAR_PAST:
+        return tongue.say("span.until", words=clipped(time_span.text, 40), last=last)
     first = clock(start, zone)[:_DAY] if whole else clock(start, zone)
     form = "day" if first == last else "days"
-    return tongue.say(f"span.{form}", words=clipped(one.text, 40), first=first, last=last)
+    return tongue.say(f"span.{form}", words=clipped(time_span.text, 40), first=first, last=last)
 
 
 async def places(page: Page) -> Response:
@@ -226,11 +228,11 @@ async def places(page: Page) -> Response:
     return page.show("places.html")
 
 
-async def _found(page: Page, query: str, among: list[str] | None) -> Found:
+async def _search_answer(page: Page, query: str, among: list[str] | None) -> Found:
     try:
-        found = await _searched(page, query, among)
-        await name_scopes(page, [one.scope for one in found.memories])
-        return found
+        answer = await _searched(page, query, among)
+        await name_scopes(page, [memory.scope for memory in answer.memories])
+        return answer
     except RoomloreError as error:
         return Found(problems=(str(error),))
 
@@ -245,8 +247,8 @@ async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
         answer = await lore.messages.search(query=query, viewer=viewer, limit=_MESSAGES)
     except RoomloreError as error:
         return Found(rooms, people, (), memories, problems=(str(error),))
-    said = await with_people_named(lore, [hit.message for hit in answer.hits])
-    hits = [replace(hit, message=message) for hit, message in zip(answer.hits, said, strict=True)]
+    messages = await with_people_named(lore, [hit.message for hit in answer.hits])
+    hits = [replace(hit, message=message) for hit, message in zip(answer.hits, messages, strict=True)]
     return Found(rooms, people, hits, memories, answer.degraded or "", answer.times, answer.mode)
 
 

@@ -77,13 +77,13 @@ def lanes(messages: Sequence[tuple[int, int]]) -> list[Row]:
 
 def _below(messages: Sequence[tuple[int, int]]) -> list[int]:
     """Return for each message the thickness of the line from it to the next one of its thread; 0 if there is none."""
-    found = [0] * len(messages)
+    counts = [0] * len(messages)
     after: dict[int, int] = {}
     for place in range(len(messages) - 1, -1, -1):
         thread, thickness = messages[place]
-        found[place] = after.get(thread, 0)
+        counts[place] = after.get(thread, 0)
         after[thread] = thickness
-    return found
+    return counts
 
 
 def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
@@ -96,12 +96,12 @@ def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
 
 def _assigned(spans: dict[int, tuple[int, int]]) -> dict[int, int]:
     free_from = [0] * LANES
-    found: dict[int, int] = {}
+    lane_of: dict[int, int] = {}
     for thread, (first, last) in spans.items():
-        lane = next((one for one in range(LANES) if free_from[one] <= first), None)
+        lane = next((free_lane for free_lane in range(LANES) if free_from[free_lane] <= first), None)
         if lane is not None:
-            found[thread], free_from[lane] = lane, last + 1
-    return found
+            lane_of[thread], free_from[lane] = lane, last + 1
+    return lane_of
 
 
 def _part(span: tuple[int, int], place: int, *, mine: bool) -> Part:
@@ -136,13 +136,13 @@ def strands(entries: Sequence[Entry]) -> list[Strand]:
     together: dict[int, list[Entry]] = {}
     for entry in entries:
         together.setdefault(entry.link.thread, []).append(entry)
-    found = [_strand(thread, its) for thread, its in together.items()]
-    return sorted(found, key=lambda one: one.last, reverse=True)
+    all_strands = [_strand(thread, its) for thread, its in together.items()]
+    return sorted(all_strands, key=lambda strand: strand.last, reverse=True)
 
 
 def _strand(thread: int, its: Sequence[Entry]) -> Strand:
     first, last = its[0].message, its[-1]
-    names = dict.fromkeys(one.message.sender_name or one.message.sender_id for one in its)
+    names = dict.fromkeys(entry.message.sender_name or entry.message.sender_id for entry in its)
     return Strand(
         look=look_of(thread),
         people=tuple(names),

@@ -15,7 +15,7 @@ from roomlore.core.records import Parsed
 from roomlore.ports.exports import ExportFile
 from roomlore_importers import irc, slack, whatsapp
 from roomlore_importers.export_files import UNREADABLE, Options, Source, derived_id, plain_name
-from roomlore_importers.formats import ENDINGS, FORMATS, beginning, told
+from roomlore_importers.formats import ENDINGS, FORMATS, beginning, form_of
 
 _HEAD = 100
 """Messages at the beginning of an export by which it is found in another one of the same chat."""
@@ -36,24 +36,24 @@ def keep_apart(files: Sequence[ExportFile]) -> list[dict[str, str]]:
     Exports are of the same chat if one has most of the first messages of the other, or if their paths differ in dates
     alone; these keep one room.
     """
-    found = [{name: name for name in _rooms_by_name(file)} for file in files]
+    rooms = [{name: name for name in _rooms_by_name(file)} for file in files]
     by_name: dict[str, list[int]] = {}
-    for place, names in enumerate(found):
+    for place, names in enumerate(rooms):
         for name in names:
             by_name.setdefault(name, []).append(place)
     for name, places in by_name.items():
         if len(places) > 1:
             for place, label in zip(places, _labels([files[place] for place in places], name), strict=True):
                 if label:
-                    found[place][name] = f"{name} ({label})"
-    return found
+                    rooms[place][name] = f"{name} ({label})"
+    return rooms
 
 
 def _rooms_by_name(file: ExportFile) -> set[str]:
     """Return the names of the rooms of which the export has no id."""
     try:
         source = Source(file.path, file.member)
-        form = file.format or told(source)
+        form = file.format or form_of(source)
         if form == "slack":
             return slack.rooms_by_name(source)
         if form == "whatsapp":
@@ -132,11 +132,11 @@ def _same_chats(files: Sequence[ExportFile]) -> list[int]:
     for place, file in enumerate(files):
         missing = [head if other != place else set[_Key]() for other, head in enumerate(heads)]
         wanted = set[_Key]().union(*missing)
-        found = {key for key in _keys(file) if key in wanted} if wanted else set()
+        shared = {key for key in _keys(file) if key in wanted} if wanted else set()
         for other, head in enumerate(missing):
-            if len(head & found) * 2 > len(head):
+            if len(head & shared) * 2 > len(head):
                 first, second = sorted((same[place], same[other]))
-                same = [first if one == second else one for one in same]
+                same = [first if key == second else key for key in same]
     return same
 
 
@@ -144,7 +144,7 @@ def _keys(file: ExportFile) -> Iterator[_Key]:
     """Yield what tells the messages of an export, without those of the program."""
     try:
         source = Source(file.path, file.member)
-        items = FORMATS[file.format or told(source)].read(source, Options(), None)
+        items = FORMATS[file.format or form_of(source)].read(source, Options(), None)
         for item in items:
             if isinstance(item, Parsed) and item.message.role is not Role.SYSTEM:
                 yield _key(item.message)

@@ -68,12 +68,12 @@ class _Files:
     @cached_property
     def _places(self) -> dict[str, str]:
         named = ((_FILE_ID.match(place.rpartition("/")[2]), place) for place in self._source.names_beside())
-        return {found[0]: place for found, place in named if found}
+        return {match[0]: place for match, place in named if match}
 
     def place(self, *pointers: object) -> str:
         """Return the place of the file that one of these names by its id; '' if it is not in the export."""
-        ids = (found[0] for one in pointers if isinstance(one, str) and (found := _FILE_ID.search(one)))
-        return next((self._places[one] for one in ids if one in self._places), "")
+        ids = (match[0] for pointer in pointers if isinstance(pointer, str) and (match := _FILE_ID.search(pointer)))
+        return next((self._places[file_id] for file_id in ids if file_id in self._places), "")
 
 
 def _positioned(items: list[Item], before: Position, after: Position, skip: int) -> Iterator[Item]:
@@ -137,16 +137,16 @@ def _along(path: list[str], talk: _Conversation, room: str, options: Options, fi
     share a turn."""
     title = "" if options.room_id else talk.facts.get("title", "")
     parent: str | None = None
-    asked: str | None = None
+    question: str | None = None
     for key in path:
         message = _message(obj(talk.nodes[key].get("message")), key, room, options, files)
         if message is None:
             continue
         answers = message.role is Role.ASSISTANT and not message.has_tool_calls
-        asked = message.id if message.role is Role.USER else asked
-        turn = asked if answers or message.role is Role.USER else None
+        question = message.id if message.role is Role.USER else question
+        turn = question if answers or message.role is Role.USER else None
         yield Parsed(replace(message, reply_to=parent, turn_id=turn), {}, room=named(_ALONE, title))
-        parent, asked = message.id, None if answers else asked
+        parent, question = message.id, None if answers else question
 
 
 def _paths(talk: _Conversation) -> Iterator[list[str]]:
@@ -184,12 +184,19 @@ def _parent(key: str, nodes: _Nodes, above: dict[str, str]) -> str | None:
     if named is None:
         return None
     candidates = (named, above.get(key), above.get(named) if isinstance(named, str) else None)
-    return next((one for one in candidates if isinstance(one, str) and one in nodes and one != key), None)
+    return next(
+        (
+            candidate
+            for candidate in candidates
+            if isinstance(candidate, str) and candidate in nodes and candidate != key
+        ),
+        None,
+    )
 
 
 def _children(node: dict[str, Any]) -> list[str]:
     children = node.get("children")
-    return [one for one in children if isinstance(one, str)] if isinstance(children, list) else []
+    return [child for child in children if isinstance(child, str)] if isinstance(children, list) else []
 
 
 def _last_leaf(tree: list[str], nodes: _Nodes) -> str:
@@ -208,15 +215,15 @@ def _seconds(node: dict[str, Any]) -> float:
     return moment.timestamp() if moment else 0.0
 
 
-def _message(said: dict[str, Any], key: str, room: str, options: Options, files: _Files) -> Message | None:
+def _message(record: dict[str, Any], key: str, room: str, options: Options, files: _Files) -> Message | None:
     """Return None for a node without text: the root, or an empty hidden one."""
-    author, content = obj(said.get("author")), obj(said.get("content"))
+    author, content = obj(record.get("author")), obj(record.get("content"))
     text, shown = _text(content), [part for part in _parts(content) if _pointed(part)]
     kind = words(content.get("content_type"))
-    if not said or kind in _HIDDEN or not (text or shown or said.get("role")):
+    if not record or kind in _HIDDEN or not (text or shown or record.get("role")):
         return None
     who = role(author.get("role")) or Role.USER
-    own = name(said.get("id")) or key or derived_id("chatgpt", room, said)
+    own = name(record.get("id")) or key or derived_id("chatgpt", room, record)
     return Message(
         id=f"{room}/{own}" if options.room_id else own,
         room_id=options.room_id or room,
@@ -224,23 +231,23 @@ def _message(said: dict[str, Any], key: str, room: str, options: Options, files:
         sender_name=name(author.get("name")),
         role=who,
         text=text,
-        sent_at=parse_time(said.get("create_time")),
-        has_tool_calls=who is Role.ASSISTANT and said.get("recipient") not in (None, "all"),
-        metadata=_metadata(said, kind, shown, files),
+        sent_at=parse_time(record.get("create_time")),
+        has_tool_calls=who is Role.ASSISTANT and record.get("recipient") not in (None, "all"),
+        metadata=_metadata(record, kind, shown, files),
     )
 
 
 def _text(content: dict[str, Any]) -> str:
     parts = content.get("parts")
     listed = parts if isinstance(parts, list) else []
-    said = [one if isinstance(one, str) else words(obj(one).get("text")) for one in listed]
-    thoughts = [words(one.get("content")) for one in objects(content.get("thoughts"))]
-    return joined((*said, words(content.get("text")), words(content.get("result")), *thoughts), "\n")
+    pieces = [piece if isinstance(piece, str) else words(obj(piece).get("text")) for piece in listed]
+    thoughts = [words(thought.get("content")) for thought in objects(content.get("thoughts"))]
+    return joined((*pieces, words(content.get("text")), words(content.get("result")), *thoughts), "\n")
 
 
 def _parts(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the parts that are no text. One of a talk with voice and picture holds its recording."""
-    return [obj(one.get("audio_asset_pointer")) or one for one in objects(content.get("parts"))]
+    return [obj(part.get("audio_asset_pointer")) or part for part in objects(content.get("parts"))]
 
 
 def _pointed(part: dict[str, Any]) -> str:
@@ -248,40 +255,44 @@ def _pointed(part: dict[str, Any]) -> str:
     return first_name(part.get("name"), part.get("asset_pointer"))
 
 
-def _metadata(said: dict[str, Any], kind: str, shown: list[dict[str, Any]], files: _Files) -> dict[str, Any]:
-    about = obj(said.get("metadata"))
+def _metadata(record: dict[str, Any], kind: str, shown: list[dict[str, Any]], files: _Files) -> dict[str, Any]:
+    about = obj(record.get("metadata"))
     held = _attachments(shown, objects(about.get("attachments")), files)
     return kept(
         {
-            "caption": joined(one.get("name") for one in held),
+            "caption": joined(attachment.get("name") for attachment in held),
             "attachments": held,
             "content_type": "" if kind == "text" else kind,
             "model": about.get("model_slug"),
-            "recipient": "" if said.get("recipient") == "all" else said.get("recipient"),
+            "recipient": "" if record.get("recipient") == "all" else record.get("recipient"),
         }
     )
 
 
 def _attachments(shown: list[dict[str, Any]], listed: list[dict[str, Any]], files: _Files) -> list[dict[str, Any]]:
     """Return what a message shows, then what else it lists. A file that it shows and lists is one."""
-    ids = {name(one.get("id")): one for one in listed if name(one.get("id"))}
+    ids = {name(attachment.get("id")): attachment for attachment in listed if name(attachment.get("id"))}
     held, seen = [], set[str]()
     for part in shown:
         pointer = _pointed(part)
-        found = _FILE_ID.search(name(part.get("asset_pointer")))
-        seen |= {found[0]} if found else set()
-        told = ids.get(found[0], {}) if found else {}
+        match = _FILE_ID.search(name(part.get("asset_pointer")))
+        seen |= {match[0]} if match else set()
+        listed_file = ids.get(match[0], {}) if match else {}
         place = files.place(part.get("asset_pointer"))
         # What is told of it here is surer than the ending of its name, which may be that of a sticker.
         kind = "voice" if "audio" in words(part.get("content_type")) else "picture"
-        told_of = attached(kind=kind, name=name(told.get("name")) or pointer, mime_type=_mime_type(told), file=place)
+        told_of = attached(
+            kind=kind, name=name(listed_file.get("name")) or pointer, mime_type=_mime_type(listed_file), file=place
+        )
         held.append({**told_of, "type": kind})
-    for one in listed:
-        if name(one.get("name")) and name(one.get("id")) not in seen:
-            place = files.place(one.get("id"))
-            held.append(attached(kind="file", name=one.get("name"), mime_type=_mime_type(one), file=place))
+    for attachment in listed:
+        if name(attachment.get("name")) and name(attachment.get("id")) not in seen:
+            place = files.place(attachment.get("id"))
+            held.append(
+                attached(kind="file", name=attachment.get("name"), mime_type=_mime_type(attachment), file=place)
+            )
     return held
 
 
-def _mime_type(told: dict[str, Any]) -> str:
-    return first_name(told.get("mime_type"), told.get("mimeType"))
+def _mime_type(attachment: dict[str, Any]) -> str:
+    return first_name(attachment.get("mime_type"), attachment.get("mimeType"))

@@ -60,18 +60,18 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 def _is_lines(source: Source) -> bool:
     """Return True for JSON lines; a document may be written on one line too."""
-    found = sniff_objects(source)
-    return found is not None and not any(isinstance(one.get("messages"), list) for one in found[:1])
+    first_objects = sniff_objects(source)
+    return first_objects is not None and not any(isinstance(item.get("messages"), list) for item in first_objects[:1])
 
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    for found in read_members(source, _LAYOUT, resume_from, _note):
-        if isinstance(found, Bad):
-            yield found
-        elif found.path[0] == "members":
-            _take_member(found.value, found.facts)
+    for member in read_members(source, _LAYOUT, resume_from, _note):
+        if isinstance(member, Bad):
+            yield member
+        elif member.path[0] == "members":
+            _take_member(member.value, member.facts)
         else:
-            yield _parsed(found, found.facts, source, options)
+            yield _parsed(member, member.facts, source, options)
 
 
 def _note(event: Event, facts: Facts) -> None:
@@ -88,41 +88,41 @@ def _take_member(member: dict[str, Any], facts: Facts) -> None:
 
 def _from_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     facts: Facts = dict(resume_from["facts"]) if resume_from else {}
-    for found in read_json_lines(source, resume_from):
-        if isinstance(found, Bad):
-            if not found.excerpt.startswith("#"):
-                yield replace(found, position={**found.position, "facts": facts})
+    for line in read_json_lines(source, resume_from):
+        if isinstance(line, Bad):
+            if not line.excerpt.startswith("#"):
+                yield replace(line, position={**line.position, "facts": facts})
             continue
-        kind = found.value.get("_type")
+        kind = line.value.get("_type")
         if kind == "header":
-            meta = obj(found.value.get("meta"))
+            meta = obj(line.value.get("meta"))
             facts = {key: name(meta.get(key)) for key in _META}
         elif kind == "member":
             facts = dict(facts)
-            _take_member(found.value, facts)
+            _take_member(line.value, facts)
         else:
             facts = dict(facts)
-            item = _parsed(found, facts, source, options)
+            item = _parsed(line, facts, source, options)
             yield replace(item, position={**item.position, "facts": facts})
 
 
 def _parsed(member: Member, facts: Facts, source: Source, options: Options) -> Item:
-    said = member.value
-    sender, moment = name(said.get("sender")), parse_time(said.get("timestamp"))
+    record = member.value
+    sender, moment = name(record.get("sender")), parse_time(record.get("timestamp"))
     if not sender and moment is None:
         return member.bad("neither sender nor timestamp: not a ChatLab message")
-    kind = said.get("type")
-    text, role, metadata = _content(said, kind)
+    kind = record.get("type")
+    text, role, metadata = _content(record, kind)
     room_id = options.room_id or room_of(facts, options) or source.stem
     message = Message(
-        id=name(said.get("platformMessageId")) or id_at(facts, moment, sender, kind, said.get("content")),
+        id=name(record.get("platformMessageId")) or id_at(facts, moment, sender, kind, record.get("content")),
         room_id=room_id,
         sender_id=sender or "unknown",
-        sender_name=first_name(said.get("groupNickname"), said.get("accountName")),
+        sender_name=first_name(record.get("groupNickname"), record.get("accountName")),
         role=role,
         text=text,
         sent_at=moment,
-        reply_to=name(said.get("replyToMessageId")) or None,
+        reply_to=name(record.get("replyToMessageId")) or None,
         metadata=kept(metadata),
     )
     return Parsed(
@@ -132,7 +132,7 @@ def _parsed(member: Member, facts: Facts, source: Source, options: Options) -> I
 
 def room_of(facts: Facts, options: Options) -> str:
     """Return the room: the group's id, for a private chat the other person's, else the platform and the name."""
-    others = [one for one in facts.get("people", []) if one != facts.get("ownerId")]
+    others = [person for person in facts.get("people", []) if person != facts.get("ownerId")]
     if facts.get("type") == "private" and facts.get("ownerId") and len(others) == 1:
         return f"private:{others[0]}"
     called = "/".join(part for key in ("platform", "name") if (part := facts.get(key, "")))
@@ -145,13 +145,13 @@ def _room_facts(facts: Facts) -> RoomFacts | None:
     return RoomFacts(kind, people if kind is RoomKind.DIRECT and len(people) == 2 else None) if kind else None
 
 
-def _content(said: dict[str, Any], kind: object) -> tuple[str, Role, dict[str, Any]]:
-    text = words(said.get("content"))
+def _content(record: dict[str, Any], kind: object) -> tuple[str, Role, dict[str, Any]]:
+    text = words(record.get("content"))
     if kind == _RECALL and not RECALL_NOTICE.fullmatch(text):
         return "", Role.USER, {"deleted": True}
     if kind in (_SYSTEM, _RECALL):
         return text, Role.SYSTEM, {}
-    records = objects(said.get("chatRecords"))
+    records = objects(record.get("chatRecords"))
     label = "聊天记录" if records else _LABELS.get(kind) if isinstance(kind, int) else None
     text = joined((text or (f"[{label}]" if label else ""), *map(_record, records)), "\n")
     return text, Role.USER, {"type": label, "attachments": labelled(label)}

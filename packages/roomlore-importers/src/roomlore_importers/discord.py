@@ -28,8 +28,8 @@ _LAYOUT = Layout(
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of the export's channel; the room is the channel's id."""
-    for found in read_members(source, _LAYOUT, resume_from, _note):
-        yield _parsed(found, source, options) if isinstance(found, Member) else found
+    for member in read_members(source, _LAYOUT, resume_from, _note):
+        yield _parsed(member, source, options) if isinstance(member, Member) else member
 
 
 def _note(event: Event, facts: Facts) -> None:
@@ -40,93 +40,98 @@ def _note(event: Event, facts: Facts) -> None:
 
 
 def _parsed(member: Member, source: Source, options: Options) -> Item:
-    said = member.value
-    if not isinstance(said.get("author"), dict) and not said.get("content") and "id" not in said:
+    record = member.value
+    if not isinstance(record.get("author"), dict) and not record.get("content") and "id" not in record:
         return member.bad("neither id, author nor content: not a Discord message")
-    author = obj(said.get("author"))
+    author = obj(record.get("author"))
     message = Message(
-        id=name(said.get("id")) or derived_id("discord", member.number, said),
+        id=name(record.get("id")) or derived_id("discord", member.number, record),
         room_id=options.room_id or member.facts.get("channel") or source.stem,
         sender_id=first_name(author.get("id"), author.get("name")) or "unknown",
         sender_name=first_name(author.get("nickname"), author.get("name")),
-        role=_role(said, author),
-        text=words(said.get("content")),
-        sent_at=parse_time(said.get("timestamp")),
-        reply_to=_reply(said, member.facts.get("channel", "")),
-        mentions=tuple(found for one in objects(said.get("mentions")) if (found := name(one.get("id")))),
-        metadata=_metadata(said),
+        role=_role(record, author),
+        text=words(record.get("content")),
+        sent_at=parse_time(record.get("timestamp")),
+        reply_to=_reply(record, member.facts.get("channel", "")),
+        mentions=tuple(
+            mentioned for mention in objects(record.get("mentions")) if (mentioned := name(mention.get("id")))
+        ),
+        metadata=_metadata(record),
     )
     kind = _KINDS.get(member.facts.get("type", ""))
     return Parsed(
         message,
         member.position,
-        edited_at=parse_time(said.get("timestampEdited")),
+        edited_at=parse_time(record.get("timestampEdited")),
         room=named(RoomFacts(kind) if kind else None, "" if options.room_id else member.facts.get("name", "")),
-        moves=_moves(said, message),
+        moves=_moves(record, message),
     )
 
 
-def _moves(said: dict[str, Any], message: Message) -> tuple[Move, ...]:
+def _moves(record: dict[str, Any], message: Message) -> tuple[Move, ...]:
     """Return who came or went: with a notice about others these are mentioned."""
-    kind = name(said.get("type"))
+    kind = name(record.get("type"))
     if kind in ("GuildMemberJoin", "7"):
-        return () if obj(said.get("author")).get("isBot") is True else (Move(message.sender_id, True),)
+        return () if obj(record.get("author")).get("isBot") is True else (Move(message.sender_id, True),)
     if kind not in ("RecipientAdd", "1", "RecipientRemove", "2"):
         return ()
-    bots = {name(one.get("id")) for one in objects(said.get("mentions")) if one.get("isBot") is True}
-    return tuple(Move(one, kind in ("RecipientAdd", "1")) for one in message.mentions if one not in bots)
+    bots = {name(mention.get("id")) for mention in objects(record.get("mentions")) if mention.get("isBot") is True}
+    return tuple(Move(mention, kind in ("RecipientAdd", "1")) for mention in message.mentions if mention not in bots)
 
 
-def _role(said: dict[str, Any], author: dict[str, Any]) -> Role:
-    if name(said.get("type")) not in _SPOKEN:
+def _role(record: dict[str, Any], author: dict[str, Any]) -> Role:
+    if name(record.get("type")) not in _SPOKEN:
         return Role.SYSTEM
     return Role.ASSISTANT if author.get("isBot") is True else Role.USER
 
 
-def _reply(said: dict[str, Any], channel: str) -> str | None:
+def _reply(record: dict[str, Any], channel: str) -> str | None:
     """Return the message answered; a reference into another channel is a forward or a crosspost."""
-    reference = obj(said.get("reference"))
-    if reference.get("type") == "Forward" or obj(said.get("forwardedMessage")):
+    reference = obj(record.get("reference"))
+    if reference.get("type") == "Forward" or obj(record.get("forwardedMessage")):
         return None
     elsewhere = name(reference.get("channelId")) not in ("", channel)
     return None if elsewhere and channel else name(reference.get("messageId")) or None
 
 
-def _metadata(said: dict[str, Any]) -> dict[str, Any]:
-    forwarded = obj(said.get("forwardedMessage"))
-    kind = name(said.get("type"))
+def _metadata(record: dict[str, Any]) -> dict[str, Any]:
+    forwarded = obj(record.get("forwardedMessage"))
+    kind = name(record.get("type"))
     return kept(
         {
-            "caption": joined((_caption(said), forwarded.get("content"), _caption(forwarded)), "\n"),
-            "attachments": [*_attachments(said), *_attachments(forwarded)],
-            "reactions": _reactions(said),
+            "caption": joined((_caption(record), forwarded.get("content"), _caption(forwarded)), "\n"),
+            "attachments": [*_attachments(record), *_attachments(forwarded)],
+            "reactions": _reactions(record),
             "kind": "" if kind in ("Default", "Reply") else kind,
-            "pinned": said.get("isPinned") is True,
+            "pinned": record.get("isPinned") is True,
         }
     )
 
 
-def _caption(said: dict[str, Any]) -> str:
+def _caption(record: dict[str, Any]) -> str:
     """Return the names of files and stickers and the words of embeds."""
-    shown = [one.get("fileName") for one in objects(said.get("attachments"))]
-    shown += [one.get("name") for one in objects(said.get("stickers"))]
-    for one in objects(said.get("embeds")):
-        fields = [joined((field.get("name"), field.get("value")), ": ") for field in objects(one.get("fields"))]
-        shown.append(joined((joined((one.get("title"), one.get("description"))), *fields), "\n"))
+    shown = [attachment.get("fileName") for attachment in objects(record.get("attachments"))]
+    shown += [sticker.get("name") for sticker in objects(record.get("stickers"))]
+    for embed in objects(record.get("embeds")):
+        fields = [joined((field.get("name"), field.get("value")), ": ") for field in objects(embed.get("fields"))]
+        shown.append(joined((joined((embed.get("title"), embed.get("description"))), *fields), "\n"))
     return joined(shown, "\n")
 
 
-def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:
+def _attachments(record: dict[str, Any]) -> list[dict[str, Any]]:
     files = (
-        attached(kind="file", name=one.get("fileName"), url=one.get("url")) for one in objects(said.get("attachments"))
+        attached(kind="file", name=attachment.get("fileName"), url=attachment.get("url"))
+        for attachment in objects(record.get("attachments"))
     )
     stickers = (
-        attached(kind="sticker", name=one.get("name"), url=one.get("sourceUrl"))
-        for one in objects(said.get("stickers"))
+        attached(kind="sticker", name=sticker.get("name"), url=sticker.get("sourceUrl"))
+        for sticker in objects(record.get("stickers"))
     )
     return [*files, *stickers]
 
 
-def _reactions(said: dict[str, Any]) -> dict[str, Any]:
-    pairs = ((obj(one.get("emoji")).get("name"), one.get("count")) for one in objects(said.get("reactions")))
+def _reactions(record: dict[str, Any]) -> dict[str, Any]:
+    pairs = (
+        (obj(reaction.get("emoji")).get("name"), reaction.get("count")) for reaction in objects(record.get("reactions"))
+    )
     return {emoji: count for emoji, count in pairs if isinstance(emoji, str)}

@@ -176,25 +176,25 @@ class Source:
 
 def _names_below(folder: Path, levels: int, above: str = "") -> Iterator[str]:
     try:
-        found = [(one, one.is_file(), one.is_dir() and not one.is_symlink()) for one in sorted(folder.iterdir())]
+        entries = [(path, path.is_file(), path.is_dir() and not path.is_symlink()) for path in sorted(folder.iterdir())]
     except OSError:
         return
-    for one, is_file, is_folder in found:
+    for path, is_file, is_folder in entries:
         if is_file:
-            yield above + one.name
+            yield above + path.name
         elif levels and is_folder:
-            yield from _names_below(one, levels - 1, f"{above}{one.name}/")
+            yield from _names_below(path, levels - 1, f"{above}{path.name}/")
 
 
 def _inside(path: Path, member: str, most_bytes: int) -> bytes | None:
     with open_zip(path) as archive:
         try:
-            found = archive.getinfo(member)
+            entry = archive.getinfo(member)
         except KeyError:
             return None
-        if found.file_size > most_bytes:
+        if entry.file_size > most_bytes:
             return None
-        with archive.open(found) as file:
+        with archive.open(entry) as file:
             data = file.read(most_bytes + 1)
         return data if len(data) <= most_bytes else None
 
@@ -217,14 +217,14 @@ class Wanted:
     def among(self, names: Iterable[str]) -> list[str]:
         """Return the file, or all candidates: those with the app's name if there are any. A file deeper than a known
         name may be an attachment."""
-        found = [one for one in names if one.lower().endswith(self.endings) and not one.startswith("__MACOSX/")]
-        known = [one for one in found if any(self._is(stem, one) for stem in self.stems)]
-        level = min((one.count("/") for one in known), default=0)
+        fitting = [name for name in names if name.lower().endswith(self.endings) and not name.startswith("__MACOSX/")]
+        known = [name for name in fitting if any(self._is(stem, name) for stem in self.stems)]
+        level = min((name.count("/") for name in known), default=0)
         for stem in self.stems:
-            nearest = [one for one in known if one.count("/") == level and self._is(stem, one)]
+            nearest = [name for name in known if name.count("/") == level and self._is(stem, name)]
             if len(nearest) == 1:
                 return nearest
-        return [one for one in known if one.count("/") == level] or found
+        return [name for name in known if name.count("/") == level] or fitting
 
     def _is(self, stem: re.Pattern[str], name: str) -> bool:
         return stem.fullmatch(PurePosixPath(name).stem) is not None
@@ -234,29 +234,29 @@ def names_in(path: Path) -> list[str]:
     """Return the names of the files in a folder or zip, relative to it, sorted. Raise `InvalidInput` for a damaged
     zip."""
     if path.is_dir():
-        return sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
+        return sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
     with open_zip(path) as archive:
-        return sorted(one for one in archive.namelist() if not one.endswith("/"))
+        return sorted(name for name in archive.namelist() if not name.endswith("/"))
 
 
 def in_zip(path: Path, wanted: Wanted) -> Source:
     """Return the wanted file in a zip. Raise `InvalidInput` if there is none or several candidates."""
-    found = wanted.among(names_in(path))
-    if len(found) != 1:
-        raise InvalidInput(f"{path} is a zip with {_held(found, wanted)}: unpack it, and give one file")
-    return Source(path, found[0])
+    names = wanted.among(names_in(path))
+    if len(names) != 1:
+        raise InvalidInput(f"{path} is a zip with {_held(names, wanted)}: unpack it, and give one file")
+    return Source(path, names[0])
 
 
 def in_folder(path: Path, wanted: Wanted) -> Source:
     """Return the wanted file in a folder. Raise `InvalidInput` if there is none or several candidates."""
-    found = wanted.among(names_in(path))
-    if len(found) != 1:
-        raise InvalidInput(f"{path} is a folder with {_held(found, wanted)}: give the file of the export")
-    return Source(path / found[0])
+    names = wanted.among(names_in(path))
+    if len(names) != 1:
+        raise InvalidInput(f"{path} is a folder with {_held(names, wanted)}: give the file of the export")
+    return Source(path / names[0])
 
 
-def _held(found: list[str], wanted: Wanted) -> str:
-    held = f"{len(found)} files" if found else "no file"
+def _held(names: list[str], wanted: Wanted) -> str:
+    held = f"{len(names)} files" if names else "no file"
     return f"{held} ending in {' or '.join(wanted.endings)}"
 
 
@@ -309,7 +309,7 @@ def _damaged(path: Path, error: object) -> InvalidInput:
 def _size_in_zip(path: Path, member: str) -> int:
     with open_zip(path) as archive:
         if member.endswith("/"):
-            return sum(one.file_size for one in archive.infolist() if one.filename.startswith(member))
+            return sum(entry.file_size for entry in archive.infolist() if entry.filename.startswith(member))
         return archive.getinfo(member).file_size
 
 
@@ -338,9 +338,9 @@ def _is_wide(head: bytes) -> bool:
 
 def _size(path: Path) -> int:
     if path.is_dir():
-        return sum(one.stat().st_size for one in path.rglob("*.json"))
-    told = path.stat()
-    return _size_in_gzip(path, told.st_size, told.st_mtime_ns) if is_gzip(path) else told.st_size
+        return sum(file.stat().st_size for file in path.rglob("*.json"))
+    state = path.stat()
+    return _size_in_gzip(path, state.st_size, state.st_mtime_ns) if is_gzip(path) else state.st_size
 
 
 def plain_name(name: str) -> str:

@@ -83,8 +83,8 @@ class _Folder:
 
     @property
     def all_files(self) -> Iterator[str]:
-        for one in self.files:
-            yield self.name + one
+        for file in self.files:
+            yield self.name + file
         for folder in self.folders.values():
             yield from folder.all_files
 
@@ -96,8 +96,8 @@ def _tree(names: Sequence[str]) -> _Folder:
         if file.startswith("._") or "__MACOSX" in folders:
             continue
         folder = root
-        for one in folders:
-            folder = folder.folders.setdefault(one, _Folder(f"{folder.name}{one}/"))
+        for part in folders:
+            folder = folder.folders.setdefault(part, _Folder(f"{folder.name}{part}/"))
         folder.files.append(file)
     return root
 
@@ -174,17 +174,17 @@ class _Search:
     def _channels(self, folder: _Folder) -> frozenset[str]:
         """Return the folders of the channels if this is the own folder of a Slack export, which holds its lists, or
         days of messages."""
-        found = {
+        channels = {
             name: days
             for name, inside in folder.folders.items()
-            if (days := [one for one in inside.files if slack.DAY.fullmatch(one)])
+            if (days := [file for file in inside.files if slack.DAY.fullmatch(file)])
         }
-        if not found or not (not slack.LISTS.isdisjoint(folder.files) or self._has_days(folder, found)):
+        if not channels or not (not slack.LISTS.isdisjoint(folder.files) or self._has_days(folder, channels)):
             return frozenset()
-        return frozenset(found)
+        return frozenset(channels)
 
-    def _has_days(self, folder: _Folder, found: dict[str, list[str]]) -> bool:
-        days = [f"{folder.name}{channel}/{day}" for channel, days in sorted(found.items()) for day in days]
+    def _has_days(self, folder: _Folder, channels: dict[str, list[str]]) -> bool:
+        days = [f"{folder.name}{channel}/{day}" for channel, days in sorted(channels.items()) for day in days]
         return any(slack.is_day(self._head(day)) for day in days[:_DAYS_LOOKED_AT])
 
     def _head(self, name: str) -> bytes:
@@ -207,7 +207,7 @@ class _Search:
         names = [name for name in folder.files if name not in but and self._may_be_one(name)]
         looked = {name: self._look(folder.name + name) for name in names}
         if any(form == "chatgpt" for form, _ in looked.values()):
-            return {name: told for name, told in looked.items() if not _OTHERS_OF_CHATGPT.fullmatch(name)}
+            return {name: shape for name, shape in looked.items() if not _OTHERS_OF_CHATGPT.fullmatch(name)}
         return looked
 
     def _may_be_one(self, name: str) -> bool:
@@ -231,16 +231,16 @@ class _Search:
     def _sent(self, looked: dict[str, tuple[str | None, str]], folder: _Folder, formats: frozenset[str]) -> set[str]:
         """Return those of the files that were sent in a chat whose export lies beside or above them."""
         patterns = [_SENT[form] for form in formats if form in _SENT]
-        found = {name for name in looked if any(pattern.fullmatch(name) for pattern in patterns)}
-        chats = [name for name, (form, _) in looked.items() if form == "whatsapp" and name not in found]
+        sent = {name for name in looked if any(pattern.fullmatch(name) for pattern in patterns)}
+        chats = [name for name, (form, _) in looked.items() if form == "whatsapp" and name not in sent]
         named = {name for name in chats if _is_whatsapp(PurePosixPath(name).stem)}
-        others = looked.keys() - found - named
+        others = looked.keys() - sent - named
         if len(named) == 1 and _is_whatsapp(self._name_of(folder)):
-            return found | others
+            return sent | others
         for chat in chats:
-            if asked := others - found - {chat}:
-                found |= whatsapp.files_sent(self._source(folder.name + chat), asked)
-        return found
+            if unsent := others - sent - {chat}:
+                sent |= whatsapp.files_sent(self._source(folder.name + chat), unsent)
+        return sent
 
     def _name_of(self, folder: _Folder) -> str:
         """Return the name of a folder, or of the zip, without its ending."""

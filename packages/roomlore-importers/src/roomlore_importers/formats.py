@@ -64,8 +64,8 @@ class Format:
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        form.name: form
+        for form in (
             Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
             Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
             Format(
@@ -100,7 +100,7 @@ LABELLING = frozenset(
 )
 """The formats that write `[图片]` as the text of a picture."""
 
-ENDINGS = tuple(sorted({ending for one in FORMATS.values() for ending in one.endings}))
+ENDINGS = tuple(sorted({ending for form in FORMATS.values() for ending in form.endings}))
 """The endings of the files that an export may consist of."""
 
 # Each set of words is written by one program only; the first one found decides.
@@ -168,19 +168,19 @@ def _says_nothing(message: Message) -> bool:
     return not shown and message.role in (Role.USER, Role.ASSISTANT)
 
 
-def told(source: Source) -> str:
+def form_of(source: Source) -> str:
     """Return the name of the file's format, by its content. Raise `InvalidInput` if the content does not tell."""
     if (page := page_of(source)) is not None:
         raise InvalidInput(f"{source.label} cannot be read: {page}")
-    found = told_by_looking(source)
-    if found is None and is_blank(source):
+    form = told_by_looking(source)
+    if form is None and is_blank(source):
         raise InvalidInput(f"{source.label} is empty: export the chat again, or give another file")
-    if found is None:
+    if form is None:
         raise InvalidInput(
             f"{source.label} is in no format that can be told by looking: name with --format one of "
             f"{', '.join(FORMATS)}"
         )
-    return found
+    return form
 
 
 def is_blank(source: Source) -> bool:
@@ -216,7 +216,7 @@ def page_of(source: Source) -> str | None:
         head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
     if _PAGE.match(head) is None:
         return None
-    return next((told for pattern, told in _PAGES if pattern.search(head)), None)
+    return next((form for pattern, form in _PAGES if pattern.search(head)), None)
 
 
 def told_by_looking(source: Source) -> str | None:
@@ -241,18 +241,18 @@ def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
     if objects is None:
         return True
     if name == "openai":
-        return any(isinstance(one.get("messages"), list) for one in objects) or not any(map(_has_sender, objects))
+        return any(isinstance(item.get("messages"), list) for item in objects) or not any(map(_has_sender, objects))
     if name in ("onebot", "chatlog", "wecom", "chatlab"):
         return True
     if name == "lark":
-        return any({"event", "data", "items", "msg_type", "message_type"} & one.keys() for one in objects) and not any(
-            "post_type" in one for one in objects
-        )
+        return any(
+            {"event", "data", "items", "msg_type", "message_type"} & item.keys() for item in objects
+        ) and not any("post_type" in item for item in objects)
     return len(objects) == 1
 
 
-def _has_sender(one: dict[str, Any]) -> bool:
-    return not {"sender_id", "user_id", "sender", "from", "room_id", "group_id", "chat_id", "text"}.isdisjoint(one)
+def _has_sender(item: dict[str, Any]) -> bool:
+    return not {"sender_id", "user_id", "sender", "from", "room_id", "group_id", "chat_id", "text"}.isdisjoint(item)
 
 
 def _of_text(source: Source) -> str | None:

@@ -184,8 +184,8 @@ def _utterance(line: str, clock: re.Match[str] | None) -> _Utterance:
     body = line[clock.end() :] if clock else line
     if (tabbed := _TABBED.match(body)) and clock and not tabbed["who"].startswith("<"):
         return _tabbed(tabbed["who"], tabbed["text"])
-    if said := _SAID.match(body):
-        return _Utterance(said["nick"].strip(), said["text"] or "")
+    if match := _SAID.match(body):
+        return _Utterance(match["nick"].strip(), match["text"] or "")
     if event := _EVENT.match(body):
         return _event(event["text"])
     if notice := _NOTICE.match(body):
@@ -216,9 +216,9 @@ def _tabbed(who: str, text: str) -> _Utterance:
 
 def _acted(nick: str, text: str) -> _Utterance:
     """Return the utterance: HexChat and mIRC write joins as actions."""
-    said = f"{nick} {text}"
-    if re.match(r"\S+ (?:[\[(][^\])]*[\])] ?)?(?:has (?:joined|left|quit)|is now known as)\b", said):
-        return _event(said)
+    notice = f"{nick} {text}"
+    if re.match(r"\S+ (?:[\[(][^\])]*[\])] ?)?(?:has (?:joined|left|quit)|is now known as)\b", notice):
+        return _event(notice)
     return _Utterance(nick, text, metadata={"action": True})
 
 

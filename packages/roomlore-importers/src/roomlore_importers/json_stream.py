@@ -57,11 +57,11 @@ class Window:
 
     def take(self, characters: str) -> str:
         """Move past the next character if it is one of these and return it, else ''."""
-        found = self.peek()
-        if not found or found not in characters:
+        next_character = self.peek()
+        if not next_character or next_character not in characters:
             return ""
         self._advance(self._cursor + 1)
-        return found
+        return next_character
 
     def value(self) -> Any:
         """Decode the JSON value at the cursor and move past it; `BrokenError` leaves the cursor in place."""
@@ -232,9 +232,9 @@ class Walker:
                 event = self._step()
             except BrokenError as error:
                 text, path = self.window.ahead(), self.path
-                found = self._recover()
+                match = self._recover()
                 yield Event("broken", path, str(error), start, self.window.offset, text)
-                if not found:
+                if not match:
                     return
             else:
                 if event is not None:
@@ -306,11 +306,11 @@ class Walker:
         patterns = [self._layout.start.pattern]
         if self._layout.head is not None:
             patterns.insert(0, self._layout.head.pattern)
-        found = self.window.search(re.compile("|".join(patterns)), self._accept, overlap=_OVERLAP)
-        if not found:
+        match = self.window.search(re.compile("|".join(patterns)), self._accept, overlap=_OVERLAP)
+        if not match:
             self._stack = []
             self._step = self._value
-        return found
+        return match
 
     def _accept(self, match: re.Match[str]) -> bool:
         layout = self._layout
@@ -396,7 +396,7 @@ def read_members(
             facts = dict(facts)
             position = {**walker.place(), "facts": facts}
             if event.kind in ("member", "broken"):
-                yield _found(event, before, position)
+                yield _member_of(event, before, position)
                 source.repaired += walker.window.repaired
                 walker.window.repaired = 0
             else:
@@ -404,7 +404,7 @@ def read_members(
             before = position
 
 
-def _found(event: Event, before: Position, position: Position) -> Member | Bad:
+def _member_of(event: Event, before: Position, position: Position) -> Member | Bad:
     number = place_of(event.path)
     if event.kind == "broken":
         return Bad(position, number, str(event.value), excerpt(event.text))
@@ -474,9 +474,9 @@ def sniff_objects(source: Source) -> list[dict[str, Any]] | None:
     before = source.bytes_read, source.repaired
     texts = [text for line in islice(_short_lines(source), _SNIFFED_LINES) if (text := line.text.strip())]
     source.bytes_read, source.repaired = before
-    found = [value for text in texts if isinstance(value := parse_object(text), dict)]
+    read = [value for text in texts if isinstance(value := parse_object(text), dict)]
     pieces = sum(text.endswith((",", "[", "{")) for text in texts)
-    return found if len(found) > pieces else None
+    return read if len(read) > pieces else None
 
 
 def _short_lines(source: Source) -> Iterator[Line]:

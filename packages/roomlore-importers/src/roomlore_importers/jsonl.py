@@ -31,27 +31,29 @@ class Fields:
 
     def named(self, names: tuple[str, ...]) -> str:
         """Return an id: text, a whole number, or an object with an id; anything else is kept as metadata."""
-        key = next((one for one in names if one in self.left), "")
+        key = next((known_name for known_name in names if known_name in self.left), "")
         value = self.left.pop(key, None)
-        found = name(value) or first_name(obj(value).get("id"), obj(value).get("name"))
-        self._keep(key, value, understood=bool(found) or value in (None, ""))
-        return found
+        reference = name(value) or first_name(obj(value).get("id"), obj(value).get("name"))
+        self._keep(key, value, understood=bool(reference) or value in (None, ""))
+        return reference
 
     def text(self) -> str:
-        key = next((one for one in _TEXT if one in self.left), "")
+        key = next((known_name for known_name in _TEXT if known_name in self.left), "")
         value = self.left.pop(key, None)
         if isinstance(value, str):
             return value
         parts = (
-            [one if isinstance(one, str) else obj(one).get("text") for one in value] if isinstance(value, list) else []
+            [part if isinstance(part, str) else obj(part).get("text") for part in value]
+            if isinstance(value, list)
+            else []
         )
-        found = name(value) or joined(parts, "\n")
+        text = name(value) or joined(parts, "\n")
         clear = isinstance(value, list) and all(isinstance(part, str) for part in parts)
         self._keep(key, value, understood=clear or isinstance(value, int | float | None))
-        return found or (str(value) if isinstance(value, bool | float) else "")
+        return text or (str(value) if isinstance(value, bool | float) else "")
 
     def time(self, names: tuple[str, ...], options: Options) -> datetime | None:
-        key = next((one for one in names if one in self.left), "")
+        key = next((known_name for known_name in names if known_name in self.left), "")
         value = self.left.pop(key, None)
         moment = parse_time(value) if key == "sent_at" else local_time(value, options.timezone)
         self._keep(key, value, understood=moment is not None or value in (None, ""))
@@ -60,9 +62,11 @@ class Fields:
     def mentions(self) -> tuple[str, ...]:
         value = self.left.pop("mentions", None)
         listed = value if isinstance(value, list) else []
-        found = tuple(name(one) or first_name(obj(one).get("id"), obj(one).get("name")) for one in listed)
-        self._keep("mentions", value, understood=value is None or (isinstance(value, list) and all(found)))
-        return tuple(one for one in found if one)
+        mentions = tuple(
+            name(mention) or first_name(obj(mention).get("id"), obj(mention).get("name")) for mention in listed
+        )
+        self._keep("mentions", value, understood=value is None or (isinstance(value, list) and all(mentions)))
+        return tuple(mention for mention in mentions if mention)
 
     def flag(self, key: str) -> bool:
         value = self.left.pop(key, None)
@@ -71,9 +75,9 @@ class Fields:
 
     def role(self) -> Role:
         value = self.left.pop("role", None)
-        found = role(value)
-        self._keep("role", value, understood=found is not None or value in (None, ""))
-        return found or Role.USER
+        own = role(value)
+        self._keep("role", value, understood=own is not None or value in (None, ""))
+        return own or Role.USER
 
     def metadata(self) -> dict[str, Any]:
         """Return the line's own metadata, then the fields that could not be read, then every unknown field."""
@@ -92,17 +96,17 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     With `options.room_id` all go into that room. If the lines name several rooms, ids become "room/id".
     """
     apart = bool(options.room_id) and _names_several_rooms(source)
-    for found in read_json_lines(source, resume_from):
-        item = _item(found, source, options) if isinstance(found, Member) else found
+    for line in read_json_lines(source, resume_from):
+        item = _item(line, source, options) if isinstance(line, Member) else line
         yield _moved(item, options.room_id, apart=apart) if options.room_id and isinstance(item, Parsed) else item
 
 
 def _names_several_rooms(source: Source) -> bool:
     """Return True if the lines are of more than one room: equal ids may then be those of different messages."""
     before, rooms = (source.bytes_read, source.repaired), set[str]()
-    for found in read_json_lines(source, None):
-        if isinstance(found, Member) and is_message(found.value):
-            rooms.add(_room(Fields(dict(found.value)), source))
+    for line in read_json_lines(source, None):
+        if isinstance(line, Member) and is_message(line.value):
+            rooms.add(_room(Fields(dict(line.value)), source))
         if len(rooms) > 1:
             break
     source.bytes_read, source.repaired = before
@@ -111,23 +115,25 @@ def _names_several_rooms(source: Source) -> bool:
 
 def _moved(item: Parsed, room_id: str, *, apart: bool) -> Parsed:
     """Return the item in another room. `apart`: with the old room before all ids."""
-    said, told = item.message, item.corrected
+    original, correction = item.message, item.corrected
     if not apart:
-        return replace(item, message=replace(said, room_id=room_id))
+        return replace(item, message=replace(original, room_id=room_id))
 
     def within(message_id: str | None) -> str | None:
-        return message_id and f"{said.room_id}/{message_id}"
+        return message_id and f"{original.room_id}/{message_id}"
 
     message = replace(
-        said,
+        original,
         room_id=room_id,
-        id=f"{said.room_id}/{said.id}",
-        reply_to=within(said.reply_to),
-        root_id=within(said.root_id),
-        topic_id=within(said.topic_id),
-        turn_id=within(said.turn_id),
+        id=f"{original.room_id}/{original.id}",
+        reply_to=within(original.reply_to),
+        root_id=within(original.root_id),
+        topic_id=within(original.topic_id),
+        turn_id=within(original.turn_id),
     )
-    return replace(item, message=message, corrected=told and replace(told, answers=within(told.answers)))
+    return replace(
+        item, message=message, corrected=correction and replace(correction, answers=within(correction.answers))
+    )
 
 
 def is_message(value: dict[str, Any]) -> bool:
@@ -155,7 +161,7 @@ def _item(member: Member, source: Source, options: Options) -> Item:
     if (exact := _exact(member)) is not None:
         return exact
     fields = Fields(dict(member.value))
-    person = obj(next((member.value[one] for one in _SENDER if one in member.value), None))
+    person = obj(next((member.value[key] for key in _SENDER if key in member.value), None))
     tool_calls = bool(fields.left.get("tool_calls"))
     estimated, edited_at = fields.flag("sent_at_estimated"), fields.time(("edited_at",), options)
     since, until = fields.time(("heard_from",), options), fields.time(("heard_until",), options)
@@ -182,14 +188,14 @@ def _item(member: Member, source: Source, options: Options) -> Item:
 def _exact(member: Member) -> Parsed | None:
     """Return a line of roomlore's own export exactly as it was."""
     try:
-        told, corrected = split_correction(member.value)
-        record = from_record(told)
+        uncorrected, corrected = split_correction(member.value)
+        record = from_record(uncorrected)
     except InvalidInput:
         return None
     if record.message.sent_at is None and member.value.get("sent_at"):
         return None
-    said = (record.message, member.position, record.edited_at, record.sent_at_estimated)
-    return Parsed(*said, corrected=corrected, heard=record.heard)
+    fields = (record.message, member.position, record.edited_at, record.sent_at_estimated)
+    return Parsed(*fields, corrected=corrected, heard=record.heard)
 
 
 def _room(fields: Fields, source: Source) -> str:
@@ -197,5 +203,7 @@ def _room(fields: Fields, source: Source) -> str:
 
 
 def _fallback_sender(fields: Fields) -> str:
-    said = fields.left.get("role")
-    return first_name(*(fields.left.get(one) for one in _SENDER_NAME), said if role(said) else "") or "unknown"
+    role_name = fields.left.get("role")
+    return (
+        first_name(*(fields.left.get(key) for key in _SENDER_NAME), role_name if role(role_name) else "") or "unknown"
+    )

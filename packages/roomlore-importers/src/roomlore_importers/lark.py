@@ -61,12 +61,12 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 
 def _from_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    for found in read_json_lines(source, resume_from):
-        if isinstance(found, Bad):
-            yield found
+    for line in read_json_lines(source, resume_from):
+        if isinstance(line, Bad):
+            yield line
         else:
-            items = [_item(one, place, found, source, options) for place, one in enumerate(_listed(found.value), 1)]
-            yield from spread(found, items, resume_from)
+            items = [_item(item, place, line, source, options) for place, item in enumerate(_listed(line.value), 1)]
+            yield from spread(line, items, resume_from)
 
 
 def _listed(value: dict[str, Any]) -> list[Any]:
@@ -77,81 +77,81 @@ def _listed(value: dict[str, Any]) -> list[Any]:
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     layout = _ANSWERS if holds_list(source, "items") else _LIST
-    for found in read_members(source, layout, resume_from):
-        yield found if isinstance(found, Bad) else _item(found.value, found.number, found, source, options)
+    for member in read_members(source, layout, resume_from):
+        yield member if isinstance(member, Bad) else _item(member.value, member.number, member, source, options)
 
 
 def _item(value: object, place: int, member: Member, source: Source, options: Options) -> Item:
-    said = _flat(obj(value))
-    if not ({"message_id", "body", "content"} & said.keys()):
+    record = _flat(obj(value))
+    if not ({"message_id", "body", "content"} & record.keys()):
         return member.bad("neither message_id nor content: not a Lark message")
-    own_id = name(said.get("message_id")) or derived_id("lark", member.number, place, said)
-    message = _message(said, own_id, options.room_id or name(said.get("chat_id")) or source.stem)
-    edited = parse_time(name(said.get("update_time"))) if said.get("updated") is True else None
-    kind = None if options.room_id else _KINDS.get(name(said.get("chat_type")))
+    own_id = name(record.get("message_id")) or derived_id("lark", member.number, place, record)
+    message = _message(record, own_id, options.room_id or name(record.get("chat_id")) or source.stem)
+    edited = parse_time(name(record.get("update_time"))) if record.get("updated") is True else None
+    kind = None if options.room_id else _KINDS.get(name(record.get("chat_type")))
     return Parsed(
         message,
         member.position,
         edited_at=edited,
         room=RoomFacts(kind) if kind else None,
-        moves=() if options.room_id else _moves(said),
+        moves=() if options.room_id else _moves(record),
     )
 
 
-def _moves(said: dict[str, Any]) -> tuple[Move, ...]:
+def _moves(record: dict[str, Any]) -> tuple[Move, ...]:
     """Return who came or went with a system message, which has names in place of ids."""
-    content = obj(_content(said)) if _kind(said) == "system" else {}
+    content = obj(_content(record)) if _kind(record) == "system" else {}
     template = words(content.get("template"))
     came, went = _CAME.search(template), _WENT.search(template)
     if bool(came) == bool(went):
         return ()
     listed = content.get("to_chatters" if "{to_chatters}" in template else "from_user")
     people = listed if isinstance(listed, list) else []
-    return tuple(Move(one, bool(came), by_name=True) for one in people if isinstance(one, str) and one)
+    return tuple(Move(person, bool(came), by_name=True) for person in people if isinstance(person, str) and person)
 
 
 def lark_message(event: Mapping[str, Any]) -> Message:
     """Return the message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same
     would store it. Raise `InvalidInput` if it names no message or no chat."""
-    said = _flat(dict(event))
-    own_id, chat_id = name(said.get("message_id")), name(said.get("chat_id"))
+    record = _flat(dict(event))
+    own_id, chat_id = name(record.get("message_id")), name(record.get("chat_id"))
     if not (own_id and chat_id):
         raise InvalidInput("That is no Lark message: give a whole event, or a message with message_id and chat_id.")
-    return _message(said, own_id, chat_id)
+    return _message(record, own_id, chat_id)
 
 
-def _message(said: dict[str, Any], own_id: str, room_id: str) -> Message:
-    content = "" if said.get("deleted") is True else _content(said)
-    sender = obj(said.get("sender"))
-    people = objects(said.get("mentions"))
+def _message(record: dict[str, Any], own_id: str, room_id: str) -> Message:
+    content = "" if record.get("deleted") is True else _content(record)
+    sender = obj(record.get("sender"))
+    people = objects(record.get("mentions"))
     return Message(
         id=own_id,
         room_id=room_id,
-        sender_id=_sender_id(sender) or ("system" if _kind(said) == "system" else "unknown"),
+        sender_id=_sender_id(sender) or ("system" if _kind(record) == "system" else "unknown"),
         sender_name=first_name(sender.get("name"), sender.get("sender_name")),
-        role=_role(said, sender),
-        text=_named(_text(_kind(said), content), people),
-        sent_at=parse_time(name(said.get("create_time"))),
-        reply_to=name(said.get("parent_id")) or None,
-        root_id=first_name(said.get("root_id"), said.get("thread_id")) or None,
-        mentions=tuple(dict.fromkeys(found for one in people if (found := _mention_id(one)))),
-        metadata=_metadata(said, content),
+        role=_role(record, sender),
+        text=_named(_text(_kind(record), content), people),
+        sent_at=parse_time(name(record.get("create_time"))),
+        reply_to=name(record.get("parent_id")) or None,
+        root_id=first_name(record.get("root_id"), record.get("thread_id")) or None,
+        mentions=tuple(dict.fromkeys(mentioned for person in people if (mentioned := _mention_id(person)))),
+        metadata=_metadata(record, content),
     )
 
 
 def _flat(value: dict[str, Any]) -> dict[str, Any]:
     """Return an event's message with its sender, in the form of the message list."""
     event = obj(value.get("event")) or value
-    said = event.get("message")
-    return {**said, "sender": event.get("sender")} if isinstance(said, dict) else event
+    message = event.get("message")
+    return {**message, "sender": event.get("sender")} if isinstance(message, dict) else event
 
 
-def _kind(said: dict[str, Any]) -> str:
-    return first_name(said.get("msg_type"), said.get("message_type"))
+def _kind(record: dict[str, Any]) -> str:
+    return first_name(record.get("msg_type"), record.get("message_type"))
 
 
-def _role(said: dict[str, Any], sender: dict[str, Any]) -> Role:
-    if _kind(said) == "system":
+def _role(record: dict[str, Any], sender: dict[str, Any]) -> Role:
+    if _kind(record) == "system":
         return Role.SYSTEM
     return Role.ASSISTANT if sender.get("sender_type") == "app" else Role.USER
 
@@ -166,9 +166,9 @@ def _mention_id(mention: dict[str, Any]) -> str:
     return first_name(mention.get("id"), *(ids.get(key) for key in _IDS))
 
 
-def _content(said: dict[str, Any]) -> Any:
+def _content(record: dict[str, Any]) -> Any:
     """Return the content, which is JSON inside a string; text that is no JSON stays as it is."""
-    raw = said.get("content", obj(said.get("body")).get("content"))
+    raw = record.get("content", obj(record.get("body")).get("content"))
     if not isinstance(raw, str):
         return raw
     try:
@@ -192,9 +192,17 @@ def _text(kind: str, content: Any) -> str:
 def _post(content: dict[str, Any]) -> str:
     """Return title and paragraphs; `content` is a list of paragraphs, each a list of elements, maybe under a
     language."""
-    body = content if "content" in content else next((one for one in content.values() if isinstance(one, dict)), {})
+    body = (
+        content
+        if "content" in content
+        else next((body_of_language for body_of_language in content.values() if isinstance(body_of_language, dict)), {})
+    )
     paragraphs = body.get("content")
-    lines = ["".join(map(_element, objects(one))) for one in paragraphs if one] if isinstance(paragraphs, list) else []
+    lines = (
+        ["".join(map(_element, objects(paragraph))) for paragraph in paragraphs if paragraph]
+        if isinstance(paragraphs, list)
+        else []
+    )
     return joined((words(body.get("title")), *lines), "\n")
 
 
@@ -222,12 +230,12 @@ def _texts(value: object, level: int) -> Iterator[str]:
     if level > 20:
         return
     if isinstance(value, list):
-        for one in value:
-            yield from _texts(one, level + 1)
+        for part in value:
+            yield from _texts(part, level + 1)
     elif isinstance(value, dict):
-        said = value.get("content") if isinstance(value.get("content"), str) else value.get("text")
-        if isinstance(said, str):
-            yield said
+        text = value.get("content") if isinstance(value.get("content"), str) else value.get("text")
+        if isinstance(text, str):
+            yield text
         for key in ("text", "fields", "elements", "columns", "actions"):
             if isinstance(value.get(key), dict | list):
                 yield from _texts(value[key], level + 1)
@@ -245,8 +253,8 @@ def _filled(content: dict[str, Any]) -> str:
 def _named(text: str, people: list[dict[str, Any]]) -> str:
     """Replace @_user_1 by the name, the longest keys first so that @_user_1 is not found in @_user_10."""
     text = text.replace("@_all", "@所有人")
-    for one in sorted(people, key=lambda one: -len(words(one.get("key")))):
-        key, person = words(one.get("key")), words(one.get("name"))
+    for mention in sorted(people, key=lambda item: -len(words(item.get("key")))):
+        key, person = words(mention.get("key")), words(mention.get("name"))
         if key and person:
             text = text.replace(key, f"@{person.removeprefix('@')}")
     return text
@@ -259,8 +267,8 @@ def _attachment(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
     return attached(kind=_HELD[kind], name=named, caption=listed)
 
 
-def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
-    kind = _kind(said)
+def _metadata(record: dict[str, Any], content: Any) -> dict[str, Any]:
+    kind = _kind(record)
     facts = content if isinstance(content, dict) and kind not in ("text", "post", "interactive", "system") else {}
     task = obj(facts.get("summary"))
     return kept(
@@ -269,7 +277,7 @@ def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
             "type": "" if kind == "text" else kind,
             "attachments": [_attachment(kind, facts)] if kind in _HELD else [],
             "content": facts,
-            "deleted": said.get("deleted"),
-            "upper_message_id": said.get("upper_message_id"),
+            "deleted": record.get("deleted"),
+            "upper_message_id": record.get("upper_message_id"),
         }
     )

@@ -43,10 +43,10 @@ def _label(value: Any) -> str:
 def _labels(value: Any) -> tuple[str, ...]:
     """Return a list of texts, or one of them, without repetitions."""
     given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return tuple(dict.fromkeys(one for one in map(_label, given) if one))
+    return tuple(dict.fromkeys(label for label in map(_label, given) if label))
 
 
-def _told(*parts: str) -> str:
+def _reason(*parts: str) -> str:
     """Return a reason for the log."""
     return truncate("; ".join(part for part in parts if part), MAX_REASON)
 
@@ -65,7 +65,9 @@ _OWNERS = (("user_id", "user"), ("agent_id", "agent"))
 
 def _is_mem0(document: Any) -> bool:
     entries = _entries(document)
-    return entries is not None and (not entries or any(isinstance(one, Mapping) and _mem0_text(one) for one in entries))
+    return entries is not None and (
+        not entries or any(isinstance(entry, Mapping) and _mem0_text(entry) for entry in entries)
+    )
 
 
 def _of_mem0(document: Any, scope: str | None) -> Entries:
@@ -202,7 +204,7 @@ def _fact(place: str, fact: Any, scope: str) -> Entry:
         memory_id=derived_id(DEERFLOW, scope, "facts", name),
         created_at=parse_time(fact.get("createdAt")),
         made_by=_FROM_DEERFLOW,
-        reason=_told("imported from DeerFlow", source and f"source: {source}", wrong and f"corrects: {wrong}"),
+        reason=_reason("imported from DeerFlow", source and f"source: {source}", wrong and f"corrects: {wrong}"),
     )
 
 

@@ -79,13 +79,13 @@ def onebot_recall(event: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _from_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    for found in read_json_lines(source, resume_from):
-        if isinstance(found, Bad):
-            yield found
+    for line in read_json_lines(source, resume_from):
+        if isinstance(line, Bad):
+            yield line
         else:
-            listed = _listed(found.value)
-            items = [item for one in listed if (item := _item(one, found, options)) is not None]
-            yield from spread(found, items, resume_from)
+            listed = _listed(line.value)
+            items = [item for record in listed if (item := _item(record, line, options)) is not None]
+            yield from spread(line, items, resume_from)
 
 
 def _listed(value: dict[str, Any]) -> list[dict[str, Any]]:
@@ -97,10 +97,10 @@ def _listed(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     layout = _ANSWERS if holds_list(source, "messages") else _EVENTS
-    for found in read_members(source, layout, resume_from):
-        if isinstance(found, Bad):
-            yield found
-        elif (item := _item(found.value, found, options)) is not None:
+    for member in read_members(source, layout, resume_from):
+        if isinstance(member, Bad):
+            yield member
+        elif (item := _item(member.value, member, options)) is not None:
             yield item
 
 
@@ -120,7 +120,7 @@ def _facts(event: dict[str, Any]) -> RoomFacts:
     if name(event.get("group_id")):
         return RoomFacts(RoomKind.PRIVATE)
     people = (_other(event), name(event.get("self_id")))
-    return RoomFacts(RoomKind.DIRECT, tuple(one for one in people if one))
+    return RoomFacts(RoomKind.DIRECT, tuple(person for person in people if person))
 
 
 def _room(event: dict[str, Any]) -> str:
@@ -186,7 +186,7 @@ def _segments(message: object) -> list[tuple[str, dict[str, Any]]]:
     if isinstance(message, str):
         return list(_of_codes(message))
     listed = [message] if isinstance(message, dict) else message
-    return [(words(one.get("type")), obj(one.get("data"))) for one in objects(listed)]
+    return [(words(segment.get("type")), obj(segment.get("data"))) for segment in objects(listed)]
 
 
 def _of_codes(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -246,7 +246,7 @@ def _title(kind: str, data: dict[str, Any]) -> str:
         return words(data.get("result"))
     if kind == "file":
         return first_name(data.get("name"), data.get("file_name"), data.get("file"))
-    shown = next((found for key in _TITLES if (found := words(data.get(key)).strip("[]"))), "")
+    shown = next((title for key in _TITLES if (title := words(data.get(key)).strip("[]"))), "")
     return "" if shown == _LABELS.get(kind) else shown
 
 
@@ -265,18 +265,18 @@ def _forwarded(kind: str, data: dict[str, Any], depth: int) -> str:
 
 
 def _line(node: dict[str, Any], depth: int) -> str:
-    said = obj(node.get("data")) if node.get("type") == "node" else node
-    sender = obj(said.get("sender"))
+    record = obj(node.get("data")) if node.get("type") == "node" else node
+    sender = obj(record.get("sender"))
     who = first_name(
         sender.get("card"),
         sender.get("nickname"),
-        said.get("nickname"),
-        said.get("name"),
+        record.get("nickname"),
+        record.get("name"),
         sender.get("user_id"),
-        said.get("user_id"),
-        said.get("uin"),
+        record.get("user_id"),
+        record.get("uin"),
     )
-    text = _text(_segments(said.get("message", said.get("content"))), depth).strip()
+    text = _text(_segments(record.get("message", record.get("content"))), depth).strip()
     return f"{who}: {text}".replace("\n", "\n  ") if text else ""
 
 

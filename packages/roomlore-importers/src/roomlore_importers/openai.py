@@ -41,15 +41,13 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 def _read_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     talk: Facts = dict(resume_from.get("talk", {})) if resume_from else {}
-    for found in read_json_lines(source, resume_from):
-        if isinstance(found, Bad):
-            yield _marked(found, talk)
-        elif isinstance(found.value.get("messages"), list):
-            yield from (
-                _marked(item, talk) for item in spread(found, _conversation(found, source, options), resume_from)
-            )
+    for line in read_json_lines(source, resume_from):
+        if isinstance(line, Bad):
+            yield _marked(line, talk)
+        elif isinstance(line.value.get("messages"), list):
+            yield from (_marked(item, talk) for item in spread(line, _conversation(line, source, options), resume_from))
         else:
-            item = _one(found.value, source.stem, talk, found.number, found, options)
+            item = _item(line.value, source.stem, talk, line.number, line, options)
             talk = dict(talk)
             yield _marked(item, talk)
 
@@ -65,8 +63,8 @@ def _conversation(member: Member, source: Source, options: Options) -> Iterator[
     own = first_name(*(member.value.get(key) for key in ("conversation_id", "id", "custom_id", "thread_id")))
     room = own or f"{source.stem}-{member.number}"
     first = next((moment for key in _TIMES if (moment := parse_time(member.value.get(key)))), None)
-    for place, said in enumerate(member.value["messages"], 1):
-        item = _one(said, room, talk, place, member, options)
+    for place, record in enumerate(member.value["messages"], 1):
+        item = _item(record, room, talk, place, member, options)
         if isinstance(item, Parsed) and place == 1 and item.message.sent_at is None and first:
             item = replace(item, message=replace(item.message, sent_at=first))
         yield item
@@ -74,8 +72,8 @@ def _conversation(member: Member, source: Source, options: Options) -> Iterator[
 
 def _read_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     layout = _layout(source)
-    for found in read_members(source, layout, resume_from, _note):
-        item: Item = found if isinstance(found, Bad) else _from_document(found, source, options)
+    for member in read_members(source, layout, resume_from, _note):
+        item: Item = member if isinstance(member, Bad) else _from_document(member, source, options)
         yield replace(item, position={**item.position, "lines": False})
 
 
@@ -105,32 +103,32 @@ def _note(event: Event, facts: Facts) -> None:
 def _from_document(member: Member, source: Source, options: Options) -> Item:
     index = next((key + 1 for key in member.path[:-1] if isinstance(key, int)), 0)
     room = member.facts.get("room") or (f"{source.stem}-{index}" if index else source.stem)
-    return _one(member.value, room, member.facts, member.number, member, options)
+    return _item(member.value, room, member.facts, member.number, member, options)
 
 
-def _one(said: object, room: str, talk: Facts, place: int, member: Member, options: Options) -> Item:
+def _item(record: object, room: str, talk: Facts, place: int, member: Member, options: Options) -> Item:
     """Return one message; `talk` holds the question without an answer yet and the last message that called tools."""
-    if not isinstance(said, dict) or not ({"role", "content", "tool_calls"} & said.keys()):
+    if not isinstance(record, dict) or not ({"role", "content", "tool_calls"} & record.keys()):
         return member.bad(f"message {place} has neither role nor content")
-    who = role(said.get("role")) or Role.USER
-    parts = objects(said.get("content"))
-    calls = bool(said.get("tool_calls") or said.get("function_call")) or any(
-        one.get("type") == "tool_use" for one in parts
+    who = role(record.get("role")) or Role.USER
+    parts = objects(record.get("content"))
+    calls = bool(record.get("tool_calls") or record.get("function_call")) or any(
+        part.get("type") == "tool_use" for part in parts
     )
-    own = first_name(said.get("id"))
-    key = f"{room}/{own}" if own and options.room_id else own or derived_id("openai", room, place, said)
+    own = first_name(record.get("id"))
+    key = f"{room}/{own}" if own and options.room_id else own or derived_id("openai", room, place, record)
     message = Message(
         id=key,
         room_id=options.room_id or room,
-        sender_id=name(said.get("name")) or words(said.get("role")) or "unknown",
-        sender_name=name(said.get("name")),
+        sender_id=name(record.get("name")) or words(record.get("role")) or "unknown",
+        sender_name=name(record.get("name")),
         role=who,
-        text=_text(said),
-        sent_at=next((moment for field in _TIMES if (moment := parse_time(said.get(field)))), None),
+        text=_text(record),
+        sent_at=next((moment for field in _TIMES if (moment := parse_time(record.get(field)))), None),
         reply_to=talk.get("caller") if who is Role.TOOL else None,
         has_tool_calls=calls,
         turn_id=_turn(who, calls, key, talk),
-        metadata=_metadata(said, parts),
+        metadata=_metadata(record, parts),
     )
     talk["caller"] = key if calls else talk.get("caller")
     return Parsed(message, member.position)
@@ -143,11 +141,11 @@ def _turn(who: Role, calls: bool, key: str, talk: Facts) -> str | None:
     return talk.pop("asked", None) if who is Role.ASSISTANT and not calls else None
 
 
-def _text(said: dict[str, Any]) -> str:
-    content = said.get("content")
+def _text(record: dict[str, Any]) -> str:
+    content = record.get("content")
     if not isinstance(content, list):
-        return words(content) or words(said.get("refusal"))
-    return joined((one if isinstance(one, str) else _part(obj(one)) for one in content), "\n")
+        return words(content) or words(record.get("refusal"))
+    return joined((part if isinstance(part, str) else _part(obj(part)) for part in content), "\n")
 
 
 def _part(part: dict[str, Any]) -> str:
@@ -155,18 +153,18 @@ def _part(part: dict[str, Any]) -> str:
     return first_name(text, obj(text).get("value"), part.get("refusal"), part.get("content"))
 
 
-def _metadata(said: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
+def _metadata(record: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
     other = [part for part in parts if not _part(part)]
     files = (first_name(obj(part.get("file")).get("filename"), part.get("filename")) for part in other)
-    rest = {key: value for key, value in said.items() if key not in _NOT_METADATA}
+    rest = {key: value for key, value in record.items() if key not in _NOT_METADATA}
     own = obj(rest.pop("metadata", None))
-    content = said.get("content") if isinstance(said.get("content"), dict) else None
-    unknown_role = said.get("role") if role(said.get("role")) is None else None
+    content = record.get("content") if isinstance(record.get("content"), dict) else None
+    unknown_role = record.get("role") if role(record.get("role")) is None else None
     return kept(
         {
-            **rest, **own, "caption": joined(files), "tool_calls": said.get("tool_calls"), "content": content,
+            **rest, **own, "caption": joined(files), "tool_calls": record.get("tool_calls"), "content": content,
             "content_types": [part.get("type") for part in other], "role": unknown_role,
-            "attachments": [one for one in map(_attachment, other) if one],
+            "attachments": [attachment for attachment in map(_attachment, other) if attachment],
         }
     )  # fmt: skip
 

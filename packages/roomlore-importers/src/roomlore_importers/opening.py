@@ -15,7 +15,7 @@ from roomlore.ports.exports import ExportFile
 from roomlore_importers.apart import other_ids
 from roomlore_importers.export_files import Options, Source
 from roomlore_importers.finding import find, known_name
-from roomlore_importers.formats import FORMATS, LABELLING, Format, check_read, told
+from roomlore_importers.formats import FORMATS, LABELLING, Format, check_read, form_of
 from roomlore_importers.shapes import without_labels
 
 _SHOWN = 3
@@ -113,7 +113,7 @@ def open_import(
     given = known_name(format)
     file = ExportFile(Path(path), member, given) if member is not None else _only_export(Source(Path(path)).path, given)
     source = Source(file.path, file.member)
-    chosen = FORMATS[file.format or told(source)]
+    chosen = FORMATS[file.format or form_of(source)]
     zone = _zone(timezone or (local_zone if chosen.local else None))
     options = Options(room_id=room_id or None, timezone=zone, day=_day(day), rooms=other_ids(rooms))
     if given is None and file.format is None:
@@ -126,16 +126,16 @@ def open_import(
 def detect(path: Path) -> str:
     """Return the format's name, by the content. Raise `InvalidInput` if the content does not tell."""
     file = _only_export(Source(path).path, None)
-    return file.format or told(Source(file.path, file.member))
+    return file.format or form_of(Source(file.path, file.member))
 
 
 def _only_export(path: Path, form: str | None) -> ExportFile:
     """Return the export that a path stands for: the file itself, or the only one in a folder or zip."""
-    found = find(path, form).exports
-    if len(found) > 1 and found[0] != ExportFile(path, None, found[0].format):
-        shown = ", ".join(one.label for one in found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-        raise InvalidInput(f"{path} holds {len(found)} exports: give one of them ({shown}), or import them all")
-    return found[0]
+    exports = find(path, form).exports
+    if len(exports) > 1 and exports[0] != ExportFile(path, None, exports[0].format):
+        shown = ", ".join(export.label for export in exports[:_SHOWN]) + (", …" if len(exports) > _SHOWN else "")
+        raise InvalidInput(f"{path} holds {len(exports)} exports: give one of them ({shown}), or import them all")
+    return exports[0]
 
 
 def _zone(name: str | None) -> Any:

@@ -73,15 +73,15 @@ def read_exporter(source: Source, options: Options, resume_from: Position | None
 
     A recalled message is empty and marked as such. A forwarded conversation keeps who said what.
     """
-    found = _in_chunks if has_chunks(source) else _in_one_file
-    yield from found(source, options, resume_from)
+    reader = _in_chunks if has_chunks(source) else _in_one_file
+    yield from reader(source, options, resume_from)
 
 
 def _in_one_file(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     file = _file_of(source)
     export = _Export(file, options, [file])
-    for found in read_members(file, _LAYOUT, resume_from, _note):
-        yield found if isinstance(found, Bad) else export.parsed(found, found.facts)
+    for member in read_members(file, _LAYOUT, resume_from, _note):
+        yield member if isinstance(member, Bad) else export.parsed(member, member.facts)
 
 
 def _note(event: Event, facts: Facts) -> None:
@@ -98,9 +98,9 @@ def _in_chunks(source: Source, options: Options, resume_from: Position | None) -
     facts: Facts = start["facts"]
     done = sum(chunk.total_bytes for chunk in chunks[: start["chunk"]])
     for place, chunk in enumerate(chunks[start["chunk"] :], start["chunk"]):
-        for found in read_json_lines(chunk, start["inside"] if place == start["chunk"] else None):
+        for line in read_json_lines(chunk, start["inside"] if place == start["chunk"] else None):
             facts = dict(facts)
-            item = found if isinstance(found, Bad) else export.parsed(found, facts)
+            item = line if isinstance(line, Bad) else export.parsed(line, facts)
             source.bytes_read = done + chunk.bytes_read
             yield replace(item, position={"chunk": place, "inside": item.position, "facts": facts})
         source.repaired += chunk.repaired
@@ -109,8 +109,8 @@ def _in_chunks(source: Source, options: Options, resume_from: Position | None) -
 
 def has_chunks(source: Source) -> bool:
     """Return True for a folder of chunks, also in a zip. Other programs call a file `manifest.json` too."""
-    found = _manifest(source)
-    return found is not None and b'"chunked"' in found
+    manifest = _manifest(source)
+    return manifest is not None and b'"chunked"' in manifest
 
 
 def _manifest(source: Source) -> bytes | None:
@@ -133,8 +133,8 @@ def _opened(source: Source) -> tuple[dict[str, Any], list[Source]]:
         raise InvalidInput(f"{path}: its {MANIFEST} cannot be read ({manifest}): export the chat again")
     names = _names(manifest, path)
     if path.is_dir():
-        return manifest, [Source(path / one) for one in names]
-    return manifest, [Source(path, f"{source.folder}{one}") for one in names]
+        return manifest, [Source(path / chunk) for chunk in names]
+    return manifest, [Source(path, f"{source.folder}{chunk}") for chunk in names]
 
 
 def _file_of(source: Source) -> Source:
@@ -150,9 +150,9 @@ def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
     """Return the chunks' paths below the manifest, those only which lie there."""
     chunked = obj(manifest.get("chunked"))
     folder = words(chunked.get("chunksDir")) or CHUNKS
-    listed = [first_name(one.get("relativePath"), one.get("fileName")) for one in objects(chunked.get("chunks"))]
-    names = [one if "/" in one else f"{folder}/{one}" for one in listed if one]
-    if not names or any(".." in PurePosixPath(one).parts or one.startswith("/") for one in names):
+    listed = [first_name(chunk.get("relativePath"), chunk.get("fileName")) for chunk in objects(chunked.get("chunks"))]
+    names = [file if "/" in file else f"{folder}/{file}" for file in listed if file]
+    if not names or any(".." in PurePosixPath(file).parts or file.startswith("/") for file in names):
         raise InvalidInput(f"{path}: its {MANIFEST} names no chunks below itself: export the chat again")
     return names
 
@@ -168,32 +168,34 @@ class _Export:
     @cached_property
     def _numbers(self) -> dict[str, str]:
         """The QQ numbers by internal id. All files are read for it, so only when an internal id comes alone."""
-        found: dict[str, str] = {}
+        numbers: dict[str, str] = {}
         for part in self._parts:
             with part.open() as file:
                 tail = b""
                 while piece := file.read(_SCANNED):
                     for uid, uin in _PAIR.findall(tail + piece):
-                        found.setdefault(uid.decode("utf-8", "replace"), uin.decode())
+                        numbers.setdefault(uid.decode("utf-8", "replace"), uin.decode())
                     tail = piece[-200:]
-        return found
+        return numbers
 
     def _number(self, uid: str) -> str:
         """Return the QQ number of an internal id, or the id if it has none here."""
         return self._numbers.get(uid, uid) if uid.startswith("u_") else uid
 
     def parsed(self, member: Member, facts: Facts) -> Item:
-        said = member.value
-        content = obj(said.get("content"))
-        if not content and "sender" not in said:
+        record = member.value
+        content = obj(record.get("content"))
+        if not content and "sender" not in record:
             return member.bad("neither sender nor content: not a message of QQChatExporter")
-        raw, sender = obj(said.get("rawMessage")), obj(said.get("sender"))
-        system = said.get("system") is True or said.get("isSystemMessage") is True
-        recalled = (said.get("recalled") is True or said.get("isRecalled") is True) and not system
-        moment = local_time(said.get("timestamp"), self._options.timezone)
+        raw, sender = obj(record.get("rawMessage")), obj(record.get("sender"))
+        system = record.get("system") is True or record.get("isSystemMessage") is True
+        recalled = (record.get("recalled") is True or record.get("isRecalled") is True) and not system
+        moment = local_time(record.get("timestamp"), self._options.timezone)
         person = self._person(sender, raw)
-        elements = [(words(one.get("type")), obj(one.get("data"))) for one in objects(content.get("elements"))]
-        own_id = next((one for key in ("id", "messageId") if (one := name(said.get(key))) not in ("", "0")), "")
+        elements = [
+            (words(element.get("type")), obj(element.get("data"))) for element in objects(content.get("elements"))
+        ]
+        own_id = next((own for key in ("id", "messageId") if (own := name(record.get(key))) not in ("", "0")), "")
         message = Message(
             id=own_id or id_at(facts, moment, person, content.get("text")),
             room_id=self._options.room_id or self._room(facts),
@@ -206,17 +208,17 @@ class _Export:
             mentions=() if recalled else self._mentions(content, elements),
             metadata={"deleted": True} if recalled else _metadata(sender, raw, elements),
         )
-        told = None if self._options.room_id else named(_room_facts(facts), facts.get("name", ""), message.room_id)
-        return Parsed(message, member.position, room=told)
+        room = None if self._options.room_id else named(_room_facts(facts), facts.get("name", ""), message.room_id)
+        return Parsed(message, member.position, room=room)
 
     def _room(self, facts: Facts) -> str:
         of_two = _KINDS.get(facts.get("type", "")) is RoomKind.DIRECT
         peer = _somebody(facts.get("peerUin"), facts.get("peerUid"))
         named = _IN_FILE_NAME.search(self._source.stem)
-        found = self._number(peer) or (named[2] if named else "")
-        if not found:
+        number = self._number(peer) or (named[2] if named else "")
+        if not number:
             return self._options.id_of(facts.get("name") or self._source.stem)
-        return f"private:{found}" if of_two or (named and named[1] != "group" and not peer) else found
+        return f"private:{number}" if of_two or (named and named[1] != "group" and not peer) else number
 
     def _person(self, sender: dict[str, Any], raw: dict[str, Any]) -> str:
         number = _somebody(sender.get("uin"), raw.get("senderUin"))
@@ -225,16 +227,16 @@ class _Export:
 
     def _mentions(self, content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> tuple[str, ...]:
         marked = [data for kind, data in elements if kind == "at"] or objects(content.get("mentions"))
-        found = []
-        for one in marked:
-            uid = _somebody(one.get("uid"))
-            if uid != "all" and one.get("type") != "all":
-                found.append(_somebody(one.get("uin")) or self._number(uid))
-        return tuple(dict.fromkeys(one for one in found if one))
+        mentions = []
+        for element in marked:
+            uid = _somebody(element.get("uid"))
+            if uid != "all" and element.get("type") != "all":
+                mentions.append(_somebody(element.get("uin")) or self._number(uid))
+        return tuple(dict.fromkeys(mention for mention in mentions if mention))
 
 
 def _somebody(*values: object) -> str:
-    return next((found for value in values if (found := name(value)) not in _NOBODY), "")
+    return next((somebody for value in values if (somebody := name(value)) not in _NOBODY), "")
 
 
 def _shown_name(sender: dict[str, Any], raw: dict[str, Any]) -> str:
@@ -251,7 +253,7 @@ def _shown_name(sender: dict[str, Any], raw: dict[str, Any]) -> str:
 
 def _room_facts(facts: Facts) -> RoomFacts | None:
     kind = _KINDS.get(facts.get("type", ""))
-    people = tuple(one for key in ("selfUin", "peerUin") if (one := facts.get(key, "")))
+    people = tuple(person for key in ("selfUin", "peerUin") if (person := facts.get(key, "")))
     return RoomFacts(kind, people if kind is RoomKind.DIRECT and len(people) == 2 else None) if kind else None
 
 
@@ -279,8 +281,8 @@ _IN_BRACKETS = lazy_pattern(r"\[([^\[\]]*)\]")
 
 
 def _unbracketed(title: str) -> str:
-    found = _IN_BRACKETS.fullmatch(title)
-    return found[1] if found else title
+    match = _IN_BRACKETS.fullmatch(title)
+    return match[1] if match else title
 
 
 def _element(kind: str, data: dict[str, Any]) -> str:
@@ -292,22 +294,23 @@ def _element(kind: str, data: dict[str, Any]) -> str:
         return words(data.get("text")) or words(data.get("summary"))
     if kind == "at":
         return f"@{words(data.get('name')).removeprefix('@')} "
-    said = first_name(data.get("name"), data.get("filename"), data.get("title"), data.get("summary")).strip("[]/")
-    return f"[{joined((_ELEMENTS.get(kind, kind), said))}]"
+    title = first_name(data.get("name"), data.get("filename"), data.get("title"), data.get("summary")).strip("[]/")
+    return f"[{joined((_ELEMENTS.get(kind, kind), title))}]"
 
 
 def _forwarded(data: dict[str, Any], depth: int) -> str:
     title = words(data.get("title"))
-    lines = [_line(one, depth) for one in objects(data.get("messages"))] if depth < _MAX_DEPTH else []
+    lines = [_line(message, depth) for message in objects(data.get("messages"))] if depth < _MAX_DEPTH else []
     shown = data.get("preview")
-    preview = [one for one in shown if isinstance(one, str)] if isinstance(shown, list) and not lines else []
+    preview = [line for line in shown if isinstance(line, str)] if isinstance(shown, list) and not lines else []
     return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
 
 
 def _line(message: dict[str, Any], depth: int) -> str:
     content = obj(message.get("content"))
     nested = next(
-        (obj(one.get("data")) for one in objects(content.get("elements")) if one.get("type") == "forward"), None
+        (obj(element.get("data")) for element in objects(content.get("elements")) if element.get("type") == "forward"),
+        None,
     )
     if nested or message.get("messages"):
         text = _forwarded(nested or message, depth + 1).replace("\n", "\n  ")
@@ -319,7 +322,7 @@ def _line(message: dict[str, Any], depth: int) -> str:
 
 def _reply(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> str | None:
     quotes = [data for kind, data in elements if kind == "reply"] or [obj(content.get("reply"))]
-    return next((found for one in quotes if (found := _somebody(one.get("referencedMessageId")))), None)
+    return next((quoted for quote in quotes if (quoted := _somebody(quote.get("referencedMessageId")))), None)
 
 
 def _metadata(
@@ -393,7 +396,7 @@ def is_qq(lines: list[str]) -> bool:
 def blocks(lines: list[str]) -> int:
     """Return how many of the lines begin a message whose text is on the next line."""
     begins = [_STAMP.fullmatch(line) is not None for line in lines]
-    return sum(one and not following for one, following in pairwise(begins))
+    return sum(begin and not following for begin, following in pairwise(begins))
 
 
 class _Chat:
@@ -468,9 +471,9 @@ def _local(text: str) -> datetime | None:
 
 def _person(who: str) -> tuple[str, str]:
     """Return (id, name). A title such as 【管理员】 before the name is left out."""
-    found = _PERSON.fullmatch(who)
-    shown = _TITLES.sub("", found["name"] if found else who, count=1).strip()
-    person = (found["number"] or found["mail"]) if found else shown
+    match = _PERSON.fullmatch(who)
+    shown = _TITLES.sub("", match["name"] if match else who, count=1).strip()
+    person = (match["number"] or match["mail"]) if match else shown
     return person or who.strip() or "unknown", shown or person
 
 
@@ -479,17 +482,17 @@ def _without_quote(lines: list[str]) -> tuple[list[str], dict[str, Any]]:
     lines."""
     places = (place for place in range(len(lines) - 1, 0, -1) if _QUOTE.fullmatch(lines[place]))
     at = next(places, None)
-    found = _QUOTE.fullmatch(lines[at]) if at is not None else None
-    if at is None or found is None:
+    match = _QUOTE.fullmatch(lines[at]) if at is not None else None
+    if at is None or match is None:
         return lines, {}
-    said = "\n".join((found["text"] or "", *lines[at + 1 :])).strip()
-    return lines[:at], {"sender": found["who"], "text": said} if found["who"] else {}
+    text = "\n".join((match["text"] or "", *lines[at + 1 :])).strip()
+    return lines[:at], {"sender": match["who"], "text": text} if match["who"] else {}
 
 
 def _chat_name(source: Source) -> str:
     """Return what the heading of QQ's own text calls the chat, '' without one."""
     before = source.bytes_read, source.repaired
     heads = (_CHAT_LINE.fullmatch(line.text.lstrip("\ufeff")) for line in islice(read_lines(source), _HEAD_LINES))
-    name = next((found["name"] for found in heads if found), "")
+    name = next((head["name"] for head in heads if head), "")
     source.bytes_read, source.repaired = before
     return name

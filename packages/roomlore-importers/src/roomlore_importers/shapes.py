@@ -32,7 +32,7 @@ def obj(value: object) -> dict[str, Any]:
 
 def objects(value: object) -> list[dict[str, Any]]:
     """Return the JSON objects in a list; empty if it is no list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def name(value: object) -> str:
@@ -46,7 +46,7 @@ def name(value: object) -> str:
 
 def first_name(*values: object) -> str:
     """Return the first usable id or name, else ''."""
-    return next((found for value in values if (found := name(value))), "")
+    return next((first for value in values if (first := name(value))), "")
 
 
 def words(value: object) -> str:
@@ -94,24 +94,24 @@ def kept(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _storable(value, 2) for key, value in values.items() if value not in (None, "", [], {}, False)}
 
 
-def attached(*, kind: object = "", **told: object) -> dict[str, Any]:
+def attached(*, kind: object = "", **facts: object) -> dict[str, Any]:
     """Return an attachment in the form that all importers give: `type`, `name`, `mime_type`, `caption`, `url`, and
     `file`, its place in the export. `kind`: what the program calls it. {} if nothing is told."""
-    given = {key: " ".join(words(value).split()) if key == "caption" else words(value) for key, value in told.items()}
+    given = {key: " ".join(words(value).split()) if key == "caption" else words(value) for key, value in facts.items()}
     if given.get("url") and "://" not in given["url"]:
         given["file"] = given.pop("url")  # a program that keeps copies puts the place of the copy here
-    found = kind_of(words(kind), *(given.get(key) for key in ("mime_type", "name", "file")))
+    form = kind_of(words(kind), *(given.get(key) for key in ("mime_type", "name", "file")))
     name = given.get("name") or PurePosixPath(given.get("file", "").replace("\\", "/")).name
-    return kept({"type": found, **given, "name": name}) if found else {}
+    return kept({"type": form, **given, "name": name}) if form else {}
 
 
 _LABELS = ("图片", "语音", "视频", "文件", "表情", "动画表情")
 
 
-def labelled(label: object, **told: object) -> list[dict[str, Any]]:
+def labelled(label: object, **facts: object) -> list[dict[str, Any]]:
     """Return the attachments of a message that holds one thing, by its Chinese label; none for a label of anything
     else, such as a link."""
-    return [attached(kind=label, **told)] if label in _LABELS else []
+    return [attached(kind=label, **facts)] if label in _LABELS else []
 
 
 _LABELLED = lazy_pattern(
@@ -126,18 +126,22 @@ def without_labels(message: Message) -> Message:
     with what these stand for as attachments, and no text. Any other message is returned as it is."""
     if message.role is not Role.USER or not message.text.lstrip().startswith(("[", "![")):
         return message
-    at, told = 0, []
-    while found := _LABELLED.match(message.text, at):
-        at = found.end()
-        label, about = found["label"].removesuffix("消息"), (found["file"] or found["name"] or "").strip()
+    at, attachments = 0, []
+    while match := _LABELLED.match(message.text, at):
+        at = match.end()
+        label, about = match["label"].removesuffix("消息"), (match["file"] or match["name"] or "").strip()
         named = label in ("文件", "位置", "名片") or "." in about
-        told.append(attached(kind=label, **{"name" if named else "caption": about}, url=found["url"]))
-    if not told or at < len(message.text):
+        attachments.append(attached(kind=label, **{"name" if named else "caption": about}, url=match["url"]))
+    if not attachments or at < len(message.text):
         return message
     known = objects(message.metadata.get("attachments"))
-    pairs = zip(told, known, strict=True) if len(told) == len(known) else ((one, {}) for one in known or told)
-    held = [{**one, **more} for one, more in pairs]
-    names = joined(one.get("name") for one in held if one["type"] == "file")
+    pairs = (
+        zip(attachments, known, strict=True)
+        if len(attachments) == len(known)
+        else ((attachment, {}) for attachment in known or attachments)
+    )
+    held = [{**attachment, **more} for attachment, more in pairs]
+    names = joined(attachment.get("name") for attachment in held if attachment["type"] == "file")
     caption = {"caption": names} if names and not message.metadata.get("caption") else {}
     return replace(message, text="", metadata={**message.metadata, **caption, "attachments": held})
 

@@ -100,7 +100,7 @@ class Export:
         self._folder = source.folder
         self._zip = None if source.path.is_dir() else open_zip(source.path)
         names = _zip_names(self._zip) if self._zip else _folder_names(source.path)
-        self.names = sorted(one for one in names if self._is_own(one))
+        self.names = sorted(file for file in names if self._is_own(file))
 
     def _is_own(self, file: str) -> bool:
         inside = file.removeprefix(self._folder)
@@ -115,30 +115,30 @@ class Export:
 
     def days(self) -> list[str]:
         """Return the day files, channel by channel, in time order."""
-        found = [match for one in self.names if (match := _DAY_FILE.fullmatch(one))]
-        return [match.group() for match in sorted(found, key=lambda match: (match[1], match[2], match.group()))]
+        days = [match for file in self.names if (match := _DAY_FILE.fullmatch(file))]
+        return [match.group() for match in sorted(days, key=lambda match: (match[1], match[2], match.group()))]
 
     def read(self, file: str) -> bytes:
         return self._zip.read(file) if self._zip else (self._path / file).read_bytes()
 
     def directory(self) -> _Directory:
         """Return the people and rooms; damaged entries are left out."""
-        users = {name(one.get("id")): one for one in self._listed("users.json", _PEOPLE)}
-        bots = frozenset(user for user, one in users.items() if one.get("is_bot") is True) | {"USLACKBOT"}
+        users = {name(user.get("id")): user for user in self._listed("users.json", _PEOPLE)}
+        bots = frozenset(user for user, account in users.items() if account.get("is_bot") is True) | {"USLACKBOT"}
         rooms: dict[str, RoomFacts] = {}
         channels: dict[str, str] = {}
         ids: dict[str, str] = {}
         for file in _KINDS:
-            for one in self._listed(file, _ROOMS):
-                room_id, called = name(one.get("id")), name(one.get("name"))
+            for room in self._listed(file, _ROOMS):
+                room_id, called = name(room.get("id")), name(room.get("name"))
                 channels[room_id] = called
                 for folder in filter(None, (room_id, called)):
                     ids[folder] = room_id or called
-                    rooms[folder] = _facts(file, one, bots)
-        return _Directory({user: _person(one) for user, one in users.items()}, channels, bots, ids, rooms)
+                    rooms[folder] = _facts(file, room, bots)
+        return _Directory({user: _person(account) for user, account in users.items()}, channels, bots, ids, rooms)
 
     def _listed(self, wanted: str, layout: Layout) -> Iterator[dict[str, Any]]:
-        for file in (one for one in self.names if one == f"{self._folder}{wanted}"):
+        for file in (file_name for file_name in self.names if file_name == f"{self._folder}{wanted}"):
             try:
                 data = self.read(file)
             except UNREADABLE:
@@ -154,17 +154,25 @@ class Export:
 
 def _facts(file: str, room: dict[str, Any], bots: frozenset[str]) -> RoomFacts:
     listed = room.get("members")
-    members = tuple(one for one in map(name, listed) if one and one not in bots) if isinstance(listed, list) else None
+    members = (
+        tuple(member for member in map(name, listed) if member and member not in bots)
+        if isinstance(listed, list)
+        else None
+    )
     since = parse_time(room.get("created")) if file in _FIXED else None
     return RoomFacts(_KINDS[file], members, since, name(room.get("name")))
 
 
 def _zip_names(archive: zipfile.ZipFile) -> list[str]:
-    return [one for one in archive.namelist() if one.endswith(".json") and not one.startswith("__MACOSX/")]
+    return [
+        entry_name
+        for entry_name in archive.namelist()
+        if entry_name.endswith(".json") and not entry_name.startswith("__MACOSX/")
+    ]
 
 
 def _folder_names(path: Path) -> list[str]:
-    return [one.relative_to(path).as_posix() for one in path.rglob("*.json")]
+    return [file.relative_to(path).as_posix() for file in path.rglob("*.json")]
 
 
 def is_day(data: bytes) -> bool:
@@ -225,56 +233,60 @@ def _read_day(
     source.repaired += walker.window.repaired
 
 
-def _parsed(said: Any, file: str, number: int, directory: _Directory, position: Position, options: Options) -> Item:
-    if not isinstance(said, dict) or not ({"ts", "text", "user"} & said.keys()):
-        return Bad(position, number, f"{file}: neither ts, text nor user: not a Slack message", excerpt(str(said)))
+def _parsed(record: Any, file: str, number: int, directory: _Directory, position: Position, options: Options) -> Item:
+    if not isinstance(record, dict) or not ({"ts", "text", "user"} & record.keys()):
+        return Bad(position, number, f"{file}: neither ts, text nor user: not a Slack message", excerpt(str(record)))
     people = directory.people
     channel = _order(file)[0]
     prefix = f"{channel}/" if options.room_id else ""
-    stamp, root = name(said.get("ts")), name(said.get("thread_ts"))
+    stamp, root = name(record.get("ts")), name(record.get("thread_ts"))
     sender = first_name(
-        said.get("user"), said.get("bot_id"), obj(said.get("comment")).get("user"), said.get("username")
+        record.get("user"), record.get("bot_id"), obj(record.get("comment")).get("user"), record.get("username")
     )
-    gone = said.get("subtype") == "tombstone"
-    marked = "" if gone else words(said.get("text")) or _block_text(said.get("blocks"), 0)
+    gone = record.get("subtype") == "tombstone"
+    marked = "" if gone else words(record.get("text")) or _block_text(record.get("blocks"), 0)
     message = Message(
-        id=prefix + (stamp or derived_id("slack", file, number, said)),
+        id=prefix + (stamp or derived_id("slack", file, number, record)),
         room_id=options.room_id or directory.ids.get(channel) or options.id_of(channel),
         sender_id=sender or "unknown",
-        sender_name=_sender_name(said, sender, people),
-        role=_role(said, directory.bots),
-        text=_plain(marked, directory) or _attached_text(said, directory),
+        sender_name=_sender_name(record, sender, people),
+        role=_role(record, directory.bots),
+        text=_plain(marked, directory) or _attached_text(record, directory),
         sent_at=parse_time(stamp),
         root_id=prefix + root if root and root != stamp else None,
         mentions=tuple(dict.fromkeys(_MENTION.findall(marked))),
-        metadata={"deleted": True} if gone else _metadata(said, directory),
+        metadata={"deleted": True} if gone else _metadata(record, directory),
     )
     return Parsed(
         message,
         position,
-        edited_at=parse_time(obj(said.get("edited")).get("ts")),
+        edited_at=parse_time(obj(record.get("edited")).get("ts")),
         room=None if options.room_id else directory.rooms.get(channel),
-        moves=() if options.room_id else _moves(said, sender, directory.bots),
+        moves=() if options.room_id else _moves(record, sender, directory.bots),
     )
 
 
-def _moves(said: dict[str, Any], sender: str, bots: frozenset[str]) -> tuple[Move, ...]:
-    came = _MOVES.get(words(said.get("subtype")))
+def _moves(record: dict[str, Any], sender: str, bots: frozenset[str]) -> tuple[Move, ...]:
+    came = _MOVES.get(words(record.get("subtype")))
     return () if came is None or not sender or sender in bots else (Move(sender, came),)
 
 
-def _role(said: dict[str, Any], bots: frozenset[str]) -> Role:
-    kind, user = words(said.get("subtype")), name(said.get("user"))
+def _role(record: dict[str, Any], bots: frozenset[str]) -> Role:
+    kind, user = words(record.get("subtype")), name(record.get("user"))
     if kind in _PROGRAM or kind.endswith(_PROGRAM_ENDS) or user == "USLACKBOT":
         return Role.SYSTEM
-    return Role.ASSISTANT if kind == "bot_message" or said.get("bot_id") or user in bots else Role.USER
+    return Role.ASSISTANT if kind == "bot_message" or record.get("bot_id") or user in bots else Role.USER
 
 
-def _sender_name(said: dict[str, Any], sender: str, people: dict[str, str]) -> str:
-    profile = obj(said.get("user_profile"))
-    bot = obj(said.get("bot_profile"))
+def _sender_name(record: dict[str, Any], sender: str, people: dict[str, str]) -> str:
+    profile = obj(record.get("user_profile"))
+    bot = obj(record.get("bot_profile"))
     return first_name(
-        people.get(sender), profile.get("display_name"), profile.get("real_name"), said.get("username"), bot.get("name")
+        people.get(sender),
+        profile.get("display_name"),
+        profile.get("real_name"),
+        record.get("username"),
+        bot.get("name"),
     )
 
 
@@ -308,8 +320,8 @@ def _unmarked(inside: str, directory: _Directory) -> str:
 def _block_text(value: object, level: int) -> str:
     """Return the words of blocks as Slack's markup: apps may write them there and leave the text empty."""
     if isinstance(value, list):
-        inline = all(obj(one).get("type") in _INLINE for one in value)
-        return joined((_block_text(one, level) for one in value), "" if inline else "\n")
+        inline = all(obj(inner_block).get("type") in _INLINE for inner_block in value)
+        return joined((_block_text(inner_block, level) for inner_block in value), "" if inline else "\n")
     block = obj(value)
     kind = words(block.get("type"))
     if kind in ("text", "plain_text"):
@@ -324,7 +336,7 @@ def _block_text(value: object, level: int) -> str:
     if kind == "rich_text_list":
         return _listed(block, level)
     inside = [block[key] for key in ("text", "fields", "elements") if isinstance(block.get(key), dict | list)]
-    return joined((_block_text(one, level + 1) for one in inside if level < _DEEPEST), "\n")
+    return joined((_block_text(inner_block, level + 1) for inner_block in inside if level < _DEEPEST), "\n")
 
 
 def _escaped(block: dict[str, Any], field: str) -> str:
@@ -338,7 +350,7 @@ def _listed(block: dict[str, Any], level: int) -> str:
     items = objects(block.get("elements")) if level < _DEEPEST else []
     indent, first = (_small(block.get(name)) for name in ("indent", "offset"))
     marks = {"bullet": "• ", "ordered": "{}. "}.get(words(block.get("style")), "")
-    lines = (_block_text([one], level + 1) for one in items)
+    lines = (_block_text([item], level + 1) for item in items)
     return "\n".join(
         f"{_INDENT * indent}{marks.format(first + number)}{line}" for number, line in enumerate(lines, 1) if line
     )
@@ -348,33 +360,43 @@ def _small(value: object) -> int:
     return min(max(value, 0), _LARGEST) if isinstance(value, int) else 0
 
 
-def _attached_text(said: dict[str, Any], directory: _Directory) -> str:
+def _attached_text(record: dict[str, Any], directory: _Directory) -> str:
     """Return the text of attachments: bots often put everything there and leave the text empty."""
-    if said.get("files"):
+    if record.get("files"):
         return ""
-    parts = ((one.get("pretext"), one.get("title"), one.get("text")) for one in objects(said.get("attachments")))
-    found = joined((joined(part, "\n") for part in parts), "\n")
-    fallback = joined((one.get("fallback") for one in objects(said.get("attachments"))), "\n")
-    return _plain(found or fallback, directory)
+    parts = (
+        (attachment.get("pretext"), attachment.get("title"), attachment.get("text"))
+        for attachment in objects(record.get("attachments"))
+    )
+    shown = joined((joined(part, "\n") for part in parts), "\n")
+    fallback = joined((attachment.get("fallback") for attachment in objects(record.get("attachments"))), "\n")
+    return _plain(shown or fallback, directory)
 
 
-def _metadata(said: dict[str, Any], directory: _Directory) -> dict[str, Any]:
-    files = objects(said.get("files")) or objects([said.get("file")])
-    titles = [first_name(one.get("title"), one.get("name")) for one in files]
-    previews = [joined((one.get("title"), one.get("text")), ": ") for one in objects(said.get("attachments"))]
-    reactions = {first_name(one.get("name")): one.get("count") for one in objects(said.get("reactions"))}
+def _metadata(record: dict[str, Any], directory: _Directory) -> dict[str, Any]:
+    files = objects(record.get("files")) or objects([record.get("file")])
+    titles = [first_name(file.get("title"), file.get("name")) for file in files]
+    previews = [
+        joined((attachment.get("title"), attachment.get("text")), ": ")
+        for attachment in objects(record.get("attachments"))
+    ]
+    reactions = {
+        first_name(reaction.get("name")): reaction.get("count") for reaction in objects(record.get("reactions"))
+    }
     return kept(
         {
-            "caption": _plain(joined((*titles, *(previews if words(said.get("text")) else ())), "\n"), directory),
-            "attachments": [one for one in map(_file, files) if one],
-            "subtype": said.get("subtype"),
+            "caption": _plain(joined((*titles, *(previews if words(record.get("text")) else ())), "\n"), directory),
+            "attachments": [attachment for attachment in map(_file, files) if attachment],
+            "subtype": record.get("subtype"),
             "reactions": reactions,
-            "topic": said.get("topic"),
+            "topic": record.get("topic"),
         }
     )
 
 
-def _file(told: dict[str, Any]) -> dict[str, Any]:
+def _file(record: dict[str, Any]) -> dict[str, Any]:
     """Return a file. Its address is left out, since exports put a token of the workspace into it."""
-    title, called = words(told.get("title")), words(told.get("name"))
-    return attached(kind="file", name=called, mime_type=told.get("mimetype"), caption=title if title != called else "")
+    title, called = words(record.get("title")), words(record.get("name"))
+    return attached(
+        kind="file", name=called, mime_type=record.get("mimetype"), caption=title if title != called else ""
+    )

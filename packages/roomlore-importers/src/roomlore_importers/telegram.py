@@ -53,8 +53,8 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     topics = _Topics()
     if resume_from and resume_from["facts"].get("topics"):
         _reread(source, topics, resume_from)
-    for found in read_members(source, _LAYOUT, resume_from, _note):
-        yield _parsed(found, source, options, topics) if isinstance(found, Member) else found
+    for member in read_members(source, _LAYOUT, resume_from, _note):
+        yield _parsed(member, source, options, topics) if isinstance(member, Member) else member
 
 
 class _Topics:
@@ -84,10 +84,10 @@ class _Topics:
 def _reread(source: Source, topics: _Topics, until: Position) -> None:
     """Learn the topics of the messages before a position."""
     before = source.bytes_read, source.repaired
-    for found in read_members(source, _LAYOUT, None, _note):
-        if isinstance(found, Member):
-            topics.of(found, name(found.value.get("id")), _answered(found.value))
-        if found.position["offset"] >= until["offset"]:
+    for member in read_members(source, _LAYOUT, None, _note):
+        if isinstance(member, Member):
+            topics.of(member, name(member.value.get("id")), _answered(member.value))
+        if member.position["offset"] >= until["offset"]:
             break
     source.bytes_read, source.repaired = before
 
@@ -108,45 +108,45 @@ def _is_of_chat(path: JsonPath) -> bool:
 
 
 def _parsed(member: Member, source: Source, options: Options, topics: _Topics) -> Item:
-    said = member.value
-    answered = _answered(said)
-    topic = topics.of(member, name(said.get("id")), answered)
-    if said.get("type") == "unsupported":
+    record = member.value
+    answered = _answered(record)
+    topic = topics.of(member, name(record.get("id")), answered)
+    if record.get("type") == "unsupported":
         return member.bad("neither text, sender nor time: Telegram Desktop does not export this kind of message")
-    if not ({"id", "text", "from", "actor", "action"} & said.keys()):
+    if not ({"id", "text", "from", "actor", "action"} & record.keys()):
         return member.bad("neither id, text nor sender: not a Telegram message")
     chat = member.facts.get("chat") or source.stem
     prefix = f"{chat}/" if options.room_id and len(member.path) > 2 else ""
-    own_id = name(said.get("id")) or derived_id("telegram", chat, member.number, said)
-    service = said.get("type") == "service"
+    own_id = name(record.get("id")) or derived_id("telegram", chat, member.number, record)
+    service = record.get("type") == "service"
     message = Message(
         id=prefix + own_id,
         room_id=options.room_id or chat,
-        sender_id=first_name(said.get("from_id"), said.get("actor_id"), said.get("from"), said.get("actor"))
+        sender_id=first_name(record.get("from_id"), record.get("actor_id"), record.get("from"), record.get("actor"))
         or "unknown",
-        sender_name=first_name(said.get("from"), said.get("actor")),
-        role=_role(said, member.facts),
-        text=_service_text(said) if service else _text(said.get("text")),
-        sent_at=_time(said, "date", options),
+        sender_name=first_name(record.get("from"), record.get("actor")),
+        role=_role(record, member.facts),
+        text=_service_text(record) if service else _text(record.get("text")),
+        sent_at=_time(record, "date", options),
         reply_to=prefix + answered if answered and answered != topic else None,
         topic_id=prefix + topic if topic else None,
-        mentions=_mentions(said),
-        metadata=_metadata(said),
+        mentions=_mentions(record),
+        metadata=_metadata(record),
     )
     return Parsed(
         message,
         member.position,
-        edited_at=_time(said, "edited", options),
+        edited_at=_time(record, "edited", options),
         room=None if prefix else named(_room(member.facts), "" if options.room_id else member.facts.get("name", "")),
-        moves=() if prefix or not service else _moves(said, message),
+        moves=() if prefix or not service else _moves(record, message),
     )
 
 
-def _role(said: dict[str, Any], facts: Facts) -> Role:
+def _role(record: dict[str, Any], facts: Facts) -> Role:
     """Return the role. In a chat with a bot, the bot's own messages have the id of the chat."""
-    if said.get("type") == "service":
+    if record.get("type") == "service":
         return Role.SYSTEM
-    of_bot = facts.get("type") == "bot_chat" and name(said.get("from_id")) == f"user{facts.get('chat')}"
+    of_bot = facts.get("type") == "bot_chat" and name(record.get("from_id")) == f"user{facts.get('chat')}"
     return Role.ASSISTANT if of_bot else Role.USER
 
 
@@ -160,28 +160,28 @@ def _room(facts: Facts) -> RoomFacts | None:
     return RoomFacts(kind) if kind else None
 
 
-def _moves(said: dict[str, Any], message: Message) -> tuple[Move, ...]:
+def _moves(record: dict[str, Any], message: Message) -> tuple[Move, ...]:
     """Return who came or went. The export names others, and has an id for the actor only."""
-    action, actor = words(said.get("action")), words(said.get("actor"))
+    action, actor = words(record.get("action")), words(record.get("actor"))
     if action in _CAME_BY_THEMSELVES:
         return (Move(message.sender_id, True),)
     if action not in _MOVED:
         return ()
-    came, listed = _MOVED[action], said.get("members")
-    named = [one for one in listed if isinstance(one, str) and one] if isinstance(listed, list) else []
-    others = tuple(Move(one, came, by_name=True) for one in named if one != actor)
+    came, listed = _MOVED[action], record.get("members")
+    named = [person for person in listed if isinstance(person, str) and person] if isinstance(listed, list) else []
+    others = tuple(Move(person, came, by_name=True) for person in named if person != actor)
     itself = actor in named or action == "create_group"
     return (Move(message.sender_id, came), *others) if itself else others
 
 
-def _time(said: dict[str, Any], field: str, options: Options) -> datetime | None:
-    exact = parse_time(said.get(f"{field}_unixtime"))
-    return exact if exact is not None else local_time(said.get(field), options.timezone)
+def _time(record: dict[str, Any], field: str, options: Options) -> datetime | None:
+    exact = parse_time(record.get(f"{field}_unixtime"))
+    return exact if exact is not None else local_time(record.get(field), options.timezone)
 
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        return "".join(one if isinstance(one, str) else _piece(obj(one)) for one in value)
+        return "".join(part if isinstance(part, str) else _piece(obj(part)) for part in value)
     return words(value)
 
 
@@ -191,89 +191,89 @@ def _piece(part: dict[str, Any]) -> str:
     return f"{text} ({link})" if link and link != text else text
 
 
-def _service_text(said: dict[str, Any]) -> str:
+def _service_text(record: dict[str, Any]) -> str:
     """Return a service action such as "pin_message" as words, with its object."""
-    about = (said.get(key) for key in ("title", "new_title"))
-    members = said.get("members") if isinstance(said.get("members"), list) else []
+    about = (record.get(key) for key in ("title", "new_title"))
+    members = record.get("members") if isinstance(record.get("members"), list) else []
     return joined(
-        (words(said.get("action")).replace("_", " "), *about, joined(members or [], ", "), _text(said.get("text")))
+        (words(record.get("action")).replace("_", " "), *about, joined(members or [], ", "), _text(record.get("text")))
     )
 
 
-def _answered(said: dict[str, Any]) -> str:
+def _answered(record: dict[str, Any]) -> str:
     """Return the id of the message answered or pinned, '' if there is none or it is one of another chat. In a forum,
     what answers nothing has the message that opened its topic here."""
-    if "reply_to_peer_id" in said:
+    if "reply_to_peer_id" in record:
         return ""
-    return name(said.get("reply_to_message_id")) or name(said.get("message_id"))
+    return name(record.get("reply_to_message_id")) or name(record.get("message_id"))
 
 
-def _mentions(said: dict[str, Any]) -> tuple[str, ...]:
-    parts = [*objects(said.get("text_entities")), *objects(said.get("text"))]
+def _mentions(record: dict[str, Any]) -> tuple[str, ...]:
+    parts = [*objects(record.get("text_entities")), *objects(record.get("text"))]
     users = (name(part.get("user_id")) for part in parts if part.get("type") == "mention_name")
     return tuple(dict.fromkeys(user if user.startswith("user") else f"user{user}" for user in users if user))
 
 
-def _metadata(said: dict[str, Any]) -> dict[str, Any]:
-    poll = obj(said.get("poll"))
-    place = obj(said.get("location_information"))
-    contact = obj(said.get("contact_information"))
+def _metadata(record: dict[str, Any]) -> dict[str, Any]:
+    poll = obj(record.get("poll"))
+    place = obj(record.get("location_information"))
+    contact = obj(record.get("contact_information"))
     caption = (
-        said.get("file_name"), said.get("title") if said.get("media_type") else "", said.get("performer"),
-        said.get("sticker_emoji"), _text(poll.get("question")), said.get("place_name"), said.get("address"),
-        contact.get("first_name"), contact.get("last_name"), said.get("game_title"), said.get("game_description"),
+        record.get("file_name"), record.get("title") if record.get("media_type") else "", record.get("performer"),
+        record.get("sticker_emoji"), _text(poll.get("question")), record.get("place_name"), record.get("address"),
+        contact.get("first_name"), contact.get("last_name"), record.get("game_title"), record.get("game_description"),
     )  # fmt: skip
-    reactions = _reactions(said)
-    service = said.get("type") == "service"
+    reactions = _reactions(record)
+    service = record.get("type") == "service"
     return kept(
-        {"caption": joined(caption), "action": said.get("action"), "location": place}
+        {"caption": joined(caption), "action": record.get("action"), "location": place}
         | {"reactions": reactions}
-        | {"attachments": [] if service else _attachments(said)}
-        | {key: said.get(key) for key in (_SERVICE_FACTS if service else _FACTS)}
+        | {"attachments": [] if service else _attachments(record)}
+        | {key: record.get(key) for key in (_SERVICE_FACTS if service else _FACTS)}
     )
 
 
-def _reactions(said: dict[str, Any]) -> dict[str, int]:
+def _reactions(record: dict[str, Any]) -> dict[str, int]:
     """Return the counts of reactions by their emoji, or by their kind if they have none of Unicode, such as "paid"."""
     counts: Counter[str] = Counter()
-    for one in objects(said.get("reactions")):
-        count = one.get("count")
-        counts[first_name(one.get("emoji"), one.get("type"))] += count if isinstance(count, int) else 0
+    for reaction in objects(record.get("reactions")):
+        count = reaction.get("count")
+        counts[first_name(reaction.get("emoji"), reaction.get("type"))] += count if isinstance(count, int) else 0
     return dict(counts)
 
 
-def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:
+def _attachments(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the picture or file, the poll, the place or the contact. Where the export left a file out, its place is a
     sentence in brackets."""
-    kind = "photo" if "photo" in said else words(said.get("media_type"))
-    place = first_name(said.get("photo"), said.get("file"))
-    found = attached(
+    kind = "photo" if "photo" in record else words(record.get("media_type"))
+    place = first_name(record.get("photo"), record.get("file"))
+    file = attached(
         kind=kind or ("file" if place else ""),
-        name=said.get("file_name"),
-        mime_type=said.get("mime_type"),
-        caption=joined((said.get("title"), said.get("performer"), said.get("sticker_emoji"))),
+        name=record.get("file_name"),
+        mime_type=record.get("mime_type"),
+        caption=joined((record.get("title"), record.get("performer"), record.get("sticker_emoji"))),
         file="" if place.startswith("(") else place,
     )
-    return [one for one in (found, _poll(said), _place(said), _contact(said)) if one]
+    return [attachment for attachment in (file, _poll(record), _place(record), _contact(record)) if attachment]
 
 
-def _poll(said: dict[str, Any]) -> dict[str, Any]:
+def _poll(record: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a poll with their votes."""
-    options = objects(obj(said.get("poll")).get("answers"))
-    told = (
-        f"{_text(one.get('text'))} ({votes})" if (votes := name(one.get("voters"))) else _text(one.get("text"))
-        for one in options
+    options = objects(obj(record.get("poll")).get("answers"))
+    votes_of = (
+        f"{_text(option.get('text'))} ({votes})" if (votes := name(option.get("voters"))) else _text(option.get("text"))
+        for option in options
     )
-    return attached(kind="poll", caption=joined(told, ", ")) if "poll" in said else {}
+    return attached(kind="poll", caption=joined(votes_of, ", ")) if "poll" in record else {}
 
 
-def _place(said: dict[str, Any]) -> dict[str, Any]:
-    at = obj(said.get("location_information"))
+def _place(record: dict[str, Any]) -> dict[str, Any]:
+    at = obj(record.get("location_information"))
     shown = joined((words(at.get("latitude")), words(at.get("longitude"))), ",")
     return attached(kind="location", caption=shown) if at else {}
 
 
-def _contact(said: dict[str, Any]) -> dict[str, Any]:
-    who = obj(said.get("contact_information"))
+def _contact(record: dict[str, Any]) -> dict[str, Any]:
+    who = obj(record.get("contact_information"))
     called = joined((who.get("first_name"), who.get("last_name")))
     return attached(kind="contact", name=called) if who else {}

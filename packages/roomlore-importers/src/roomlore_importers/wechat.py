@@ -82,41 +82,41 @@ def chatlog(source: Source, options: Options, resume_from: Position | None = Non
 
 def _chatlog_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     facts: Facts = resume_from["facts"] if resume_from else {}
-    for found in read_json_lines(source, resume_from):
+    for line in read_json_lines(source, resume_from):
         facts = dict(facts)
-        item = found if isinstance(found, Bad) else _of_chatlog(replace(found, facts=facts), options)
-        yield replace(item, position={**found.position, "facts": facts})
+        item = line if isinstance(line, Bad) else _of_chatlog(replace(line, facts=facts), options)
+        yield replace(item, position={**line.position, "facts": facts})
 
 
 def _chatlog_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    for found in read_members(source, _CHATLOG, resume_from):
-        yield found if isinstance(found, Bad) else _of_chatlog(found, options)
+    for member in read_members(source, _CHATLOG, resume_from):
+        yield member if isinstance(member, Bad) else _of_chatlog(member, options)
 
 
 def _of_chatlog(member: Member, options: Options) -> Item:
-    said = member.value
-    talker, sender, moment = name(said.get("talker")), name(said.get("sender")), parse_time(said.get("time"))
+    record = member.value
+    talker, sender, moment = name(record.get("talker")), name(record.get("sender")), parse_time(record.get("time"))
     if not talker or (not sender and moment is None):
         return member.bad("no talker, or neither sender nor time: not a message of chatlog")
-    system = said.get("type") == _SYSTEM or sender == SYSTEM_SENDER
-    contents = obj(said.get("contents"))
+    system = record.get("type") == _SYSTEM or sender == SYSTEM_SENDER
+    contents = obj(record.get("contents"))
     quoted = obj(contents.get("refer"))
     quoted_by, quoted_at = name(quoted.get("sender")), parse_time(quoted.get("time"))
-    text = words(said.get("content")) or _label(said, contents)
+    text = words(record.get("content")) or _label(record, contents)
     message = Message(
         id=id_at(member.facts, _second(moment), talker, sender),
         room_id=options.room_id or talker,
         sender_id="system" if system else sender or "unknown",
-        sender_name="" if system else name(said.get("senderName")),
+        sender_name="" if system else name(record.get("senderName")),
         role=Role.SYSTEM if system else Role.USER,
         text=text,
         sent_at=moment,
         reply_to=_quoted_id(talker, quoted_by, quoted_at),
-        metadata=_metadata(said, contents),
+        metadata=_metadata(record, contents),
     )
-    kind = RoomKind.PRIVATE if talker.endswith(ROOM_MARK) or said.get("isChatRoom") is True else RoomKind.DIRECT
-    told = None if options.room_id else named(RoomFacts(kind), name(said.get("talkerName")), talker)
-    return Parsed(message, member.position, room=told)
+    kind = RoomKind.PRIVATE if talker.endswith(ROOM_MARK) or record.get("isChatRoom") is True else RoomKind.DIRECT
+    room = None if options.room_id else named(RoomFacts(kind), name(record.get("talkerName")), talker)
+    return Parsed(message, member.position, room=room)
 
 
 def _second(moment: datetime | None) -> str:
@@ -128,16 +128,16 @@ def _quoted_id(talker: str, sender: str, moment: datetime | None) -> str | None:
     return derived_id(_second(moment), talker, sender) if sender and moment else None
 
 
-def _label_of(said: dict[str, Any]) -> str | None:
-    kind = said.get("type")
+def _label_of(record: dict[str, Any]) -> str | None:
+    kind = record.get("type")
     if not isinstance(kind, int):
         return None
-    return _LABELS.get((kind, said.get("subType")) if kind == _SHARED else kind)
+    return _LABELS.get((kind, record.get("subType")) if kind == _SHARED else kind)
 
 
-def _label(said: dict[str, Any], contents: dict[str, Any]) -> str:
-    kind, sub = said.get("type"), said.get("subType")
-    label = _label_of(said)
+def _label(record: dict[str, Any], contents: dict[str, Any]) -> str:
+    kind, sub = record.get("type"), record.get("subType")
+    label = _label_of(record)
     title = first_name(contents.get("title"), contents.get("label"))
     head = f"[{joined((label, title))}]" if label else title
     if kind == _SHARED and sub in _FORWARD:
@@ -151,21 +151,21 @@ def _forwarded(contents: dict[str, Any]) -> list[str]:
     listed = obj(record.get("DataList", record.get("dataList")))
     items = objects(listed.get("DataItems", listed.get("dataItems")))
     lines = []
-    for one in items:
-        who = first_name(one.get("SourceName"), one.get("sourceName"))
-        text = first_name(*(one.get(key) for key in ("DataDesc", "dataDesc", "DataTitle", "dataTitle")))
+    for item in items:
+        who = first_name(item.get("SourceName"), item.get("sourceName"))
+        text = first_name(*(item.get(key) for key in ("DataDesc", "dataDesc", "DataTitle", "dataTitle")))
         lines.append(f"{who}: {text}" if who else text)
     return [line for line in lines if line]
 
 
-def _metadata(said: dict[str, Any], contents: dict[str, Any]) -> dict[str, Any]:
+def _metadata(record: dict[str, Any], contents: dict[str, Any]) -> dict[str, Any]:
     return kept(
         {
-            "seq": said.get("seq"),
-            "room_name": said.get("talkerName"),
-            "caption": "" if words(said.get("content")) == "" else words(contents.get("title")),
+            "seq": record.get("seq"),
+            "room_name": record.get("talkerName"),
+            "caption": "" if words(record.get("content")) == "" else words(contents.get("title")),
             "url": contents.get("url"),
-            "attachments": labelled(_label_of(said), name=contents.get("title")),
+            "attachments": labelled(_label_of(record), name=contents.get("title")),
         }
     )
 
@@ -173,8 +173,8 @@ def _metadata(said: dict[str, Any], contents: dict[str, Any]) -> dict[str, Any]:
 def weflow(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of one chat; the room is its id. What a message quotes is in `metadata.quoted`, not in its
     text. The short form of WeFlow, made for Arkme, lists the people once and gives messages their numbers."""
-    for found in read_members(source, _WEFLOW, resume_from, _note):
-        yield found if isinstance(found, Bad) else _of_weflow(found, source, options)
+    for member in read_members(source, _WEFLOW, resume_from, _note):
+        yield member if isinstance(member, Bad) else _of_weflow(member, source, options)
 
 
 def _note(event: Event, facts: Facts) -> None:
@@ -200,36 +200,36 @@ def _note_sender(event: Event, facts: Facts) -> None:
 
 
 def _of_weflow(member: Member, source: Source, options: Options) -> Item:
-    said, facts = member.value, member.facts
-    moment = parse_time(said.get("createTime"))
-    number = name(said.get("senderID"))
+    record, facts = member.value, member.facts
+    moment = parse_time(record.get("createTime"))
+    number = name(record.get("senderID"))
     listed = obj(facts.get("senders", {}).get(facts.get("places", {}).get(number, number)))
-    sender = first_name(said.get("senderUsername"), listed.get("accountId"))
+    sender = first_name(record.get("senderUsername"), listed.get("accountId"))
     if moment is None and not sender:
         return member.bad("neither createTime nor senderUsername: not a message of WeFlow")
-    quoted = _quoted(said)
-    kind, text = words(said.get("type")), _without_quote(words(said.get("content")), quoted)
-    system = kind == SYSTEM_SENDER or (said.get("isSend", 0) is None and RECALL_NOTICE.fullmatch(text) is not None)
+    quoted = _quoted(record)
+    kind, text = words(record.get("type")), _without_quote(words(record.get("content")), quoted)
+    system = kind == SYSTEM_SENDER or (record.get("isSend", 0) is None and RECALL_NOTICE.fullmatch(text) is not None)
     room = facts.get("wxid") or facts.get("accountId") or source.stem
     label = _WEFLOW_LABELS.get(kind)
     shown = label or (kind.removesuffix("消息") if kind not in _WEFLOW_PLAIN else "")
     message = Message(
-        id=first_name(*(one for key in ("platformMessageId", "localId") if (one := said.get(key))))
+        id=first_name(*(own for key in ("platformMessageId", "localId") if (own := record.get(key))))
         or id_at(facts, moment, sender, text),
         room_id=options.room_id or room,
         sender_id="system" if system else sender or "unknown",
-        sender_name="" if system else first_name(said.get("senderDisplayName"), listed.get("displayName")),
+        sender_name="" if system else first_name(record.get("senderDisplayName"), listed.get("displayName")),
         role=Role.SYSTEM if system else Role.USER,
         text=text or (f"[{shown}]" if shown else ""),
         sent_at=moment,
-        reply_to=name(said.get("replyToMessageId")) or None,
+        reply_to=name(record.get("replyToMessageId")) or None,
         metadata=kept({"type": label, "quoted": quoted, "attachments": labelled(label)}),
     )
     return Parsed(message, member.position, room=None if options.room_id else _weflow_facts(facts, room))
 
 
-def _quoted(said: dict[str, Any]) -> dict[str, Any]:
-    return kept({"sender": said.get("quotedSender"), "text": said.get("quotedContent")})
+def _quoted(record: dict[str, Any]) -> dict[str, Any]:
+    return kept({"sender": record.get("quotedSender"), "text": record.get("quotedContent")})
 
 
 def _without_quote(text: str, quoted: dict[str, Any]) -> str:
@@ -288,7 +288,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     first: Position = {"offset": header.end, "line": header.last, "facts": {}}
     start = first if resume_from is None or table.by_words else resume_from
     done = resume_from["offset"] if resume_from else -1
-    said = Said()
+    passage = Said()
     facts: dict[str, Any] = start["facts"]
     for record in _records(source, start["offset"], start["line"]):
         facts = dict(facts)
@@ -296,7 +296,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
         position = {"offset": record.end, "line": record.last, "facts": facts}
         message = table.message(row, facts, source, options) if table.columns <= row.keys() else None
         if message is not None and table.by_words:
-            message = said.answered(message)
+            message = passage.answered(message)
         if record.end <= done:
             continue
         if message is not None:
@@ -381,25 +381,25 @@ def _chatlog(row: Row, facts: dict[str, Any], source: Source, options: Options) 
 def _chatlog_quote(content: str, talker: str, moment: datetime, zone: tzinfo) -> tuple[str, str | None, dict[str, Any]]:
     """Return (text, id of the quoted message, what is quoted). chatlog writes a quote above the text: who said it, the
     local time without the year, and the words."""
-    found = _CHATLOG_QUOTE.match(content)
-    if found is None:
+    match = _CHATLOG_QUOTE.match(content)
+    if match is None:
         return content.removeprefix(_CHATLOG_LOST_QUOTE), None, {}
-    sender = found["id"] or found["bare"]
-    words_of = found["text"].removesuffix("\n").removeprefix("> ").replace("\n> ", "\n")
-    answered = _quoted_id(talker, sender, _latest_before(found["at"], moment, zone))
-    return content[found.end() :], answered, {"sender": found["name"] or sender, "text": words_of}
+    sender = match["id"] or match["bare"]
+    words_of = match["text"].removesuffix("\n").removeprefix("> ").replace("\n> ", "\n")
+    answered = _quoted_id(talker, sender, _latest_before(match["at"], moment, zone))
+    return content[match.end() :], answered, {"sender": match["name"] or sender, "text": words_of}
 
 
 def _latest_before(day_and_time: str, moment: datetime, zone: tzinfo) -> datetime | None:
     """Return the latest time of this day and time of a year that is not after the moment."""
     year = moment.astimezone(zone).year
-    for one in (year, year - 1):
+    for candidate_year in (year, year - 1):
         try:
-            found = in_zone(datetime.fromisoformat(f"{one:04}-{day_and_time}"), zone)
+            moment_then = in_zone(datetime.fromisoformat(f"{candidate_year:04}-{day_and_time}"), zone)
         except ValueError:  # 29 February in a year without it
             continue
-        if found is not None and found <= moment:
-            return found
+        if moment_then is not None and moment_then <= moment:
+            return moment_then
     return None
 
 
@@ -447,12 +447,12 @@ def _dump(row: Row, facts: dict[str, Any], source: Source, options: Options) -> 
 
 def _dump_quote(text: str, zone: tzinfo) -> tuple[str, dict[str, Any]]:
     """Return the text without the quote that PyWxDump writes at its end, and the quote: when it was said, by whom."""
-    found = _DUMP_QUOTE.search(text)
-    if found is None:
+    match = _DUMP_QUOTE.search(text)
+    if match is None:
         return text, {}
-    moment = local_time(found["at"], zone)
-    quoted = {"sender": found["sender"], "text": found["text"], "sent_at": moment.isoformat() if moment else ""}
-    return text[: found.start()], kept(quoted)
+    moment = local_time(match["at"], zone)
+    quoted = {"sender": match["sender"], "text": match["text"], "sent_at": moment.isoformat() if moment else ""}
+    return text[: match.start()], kept(quoted)
 
 
 def _weclone(row: Row, facts: dict[str, Any], source: Source, options: Options) -> Message | None:
@@ -484,10 +484,10 @@ def _weclone(row: Row, facts: dict[str, Any], source: Source, options: Options) 
 def _weclone_quoted(text: str) -> dict[str, Any]:
     """Return what WeFlow quotes at the end of a text."""
     _, mark, quote = text.partition("[引用 ")
-    sender, colon, said = quote.removesuffix("]").partition("：")
+    sender, colon, quoted_text = quote.removesuffix("]").partition("：")
     if not mark or not quote.endswith("]"):
         return {}
-    return {"sender": sender, "text": said} if colon else {"text": sender}
+    return {"sender": sender, "text": quoted_text} if colon else {"text": sender}
 
 
 _TABLES = (

@@ -40,50 +40,50 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
     A recall deletes its message; records of switching companies are left out.
     """
-    for found in read_json_lines(source, resume_from):
-        item = _item(found, options) if isinstance(found, Member) else found
+    for line in read_json_lines(source, resume_from):
+        item = _item(line, options) if isinstance(line, Member) else line
         if item is not None:
             yield item
 
 
 def _item(member: Member, options: Options) -> Item | None:
-    said = member.value
-    action, own_id, sender = words(said.get("action")), name(said.get("msgid")), name(said.get("from"))
+    record = member.value
+    action, own_id, sender = words(record.get("action")), name(record.get("msgid")), name(record.get("from"))
     if action == "switch":
         return None
     if not own_id or not sender:
         return member.bad("neither msgid nor from: not a message of WeCom's archive")
-    kind = words(said.get("msgtype"))
-    content = next((found for key in (kind, *_OTHER_KEYS) if (found := obj(said.get(key)))), {})
-    recalled = name(obj(said.get("revoke")).get("pre_msgid")) if action == "recall" or kind == "revoke" else ""
-    room, people = name(said.get("roomid")), sorted({sender, *_receivers(said)})
+    kind = words(record.get("msgtype"))
+    content = next((inner for key in (kind, *_OTHER_KEYS) if (inner := obj(record.get(key)))), {})
+    recalled = name(obj(record.get("revoke")).get("pre_msgid")) if action == "recall" or kind == "revoke" else ""
+    room, people = name(record.get("roomid")), sorted({sender, *_receivers(record)})
     message = Message(
         id=own_id,
         room_id=options.room_id or room or "private:" + ",".join(people),
         sender_id=sender,
         role=Role.SYSTEM if recalled else Role.ASSISTANT if sender.startswith(_ROBOT) else Role.USER,
         text="撤回了一条消息" if recalled else _text(kind, content),
-        sent_at=parse_time(said.get("msgtime")),
+        sent_at=parse_time(record.get("msgtime")),
         metadata={} if recalled else kept({"type": _LABELS.get(kind, ""), "attachments": _attachments(kind, content)}),
     )
     facts = RoomFacts(RoomKind.PRIVATE) if room else RoomFacts(RoomKind.DIRECT, tuple(people))
     return Parsed(message, member.position, room=None if options.room_id else facts, deletes=recalled or None)
 
 
-def _receivers(said: dict[str, Any]) -> list[str]:
-    listed = said.get("tolist")
-    return [found for one in listed if (found := name(one))] if isinstance(listed, list) else []
+def _receivers(record: dict[str, Any]) -> list[str]:
+    listed = record.get("tolist")
+    return [receiver for listed_name in listed if (receiver := name(listed_name))] if isinstance(listed, list) else []
 
 
 def _text(kind: str, content: dict[str, Any]) -> str:
     if kind in ("text", "markdown"):
         return words(content.get("content"))
     if kind == "mixed":
-        return joined((_text(words(one.get("type")), _inner(one)) for one in objects(content.get("item"))), "\n")
+        return joined((_text(words(item.get("type")), _inner(item)) for item in objects(content.get("item"))), "\n")
     if kind == "chatrecord":
-        lines = (_line(one) for one in objects(content.get("item")))
+        lines = (_line(item) for item in objects(content.get("item")))
         return joined((f"[聊天记录] {words(content.get('title'))}".strip(), *lines), "\n")
-    title = first_name(*(one.get(key) for one in (content, *objects(content.get("item"))) for key in _TITLES))
+    title = first_name(*(item.get(key) for item in (content, *objects(content.get("item"))) for key in _TITLES))
     return f"[{joined((_LABELS.get(kind, kind), title))}]"
 
 
@@ -98,6 +98,6 @@ def _line(item: dict[str, Any]) -> str:
 
 def _inner(item: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a part, which is JSON inside a string."""
-    found = item.get("content")
-    read_as = parse_object(found) if isinstance(found, str) else found
+    content = item.get("content")
+    read_as = parse_object(content) if isinstance(content, str) else content
     return obj(read_as)

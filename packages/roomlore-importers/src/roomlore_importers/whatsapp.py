@@ -64,7 +64,7 @@ class Stamp:
     def at(self, order: str) -> datetime | None:
         """Return the local time with the date read in this order, or in another if that is impossible; None if all
         are."""
-        day = next((day for one in (order, *_ORDERS) if (day := self.day(one))), None)
+        day = next((day for candidate in (order, *_ORDERS) if (day := self.day(candidate))), None)
         if day is None or self.hour > 23 or self.minute > 59:
             return None
         return datetime.combine(day, time(self.hour, self.minute, min(self.second, 59)))
@@ -129,14 +129,14 @@ def decide_order(stamps: Iterable[Stamp]) -> str:
     """Return "dmy", "mdy" or "ymd": the order with the fewest impossible dates, then the fewest steps back, then the
     most common one."""
     seen = list(stamps)
-    american = bool(seen) and seen[0].mark == "/" and seen[0].uppercase and not all(one.padded for one in seen)
+    american = bool(seen) and seen[0].mark == "/" and seen[0].uppercase and not all(stamp.padded for stamp in seen)
     habit = ("mdy", "dmy", "ymd") if american else _ORDERS
     return min(habit, key=lambda order: _implausibility(seen, order))
 
 
 def _implausibility(stamps: list[Stamp], order: str) -> tuple[int, int, int]:
     """Return (impossible dates, steps back, how far apart the dates lie in powers of eight)."""
-    days = [day.toordinal() for one in stamps if (day := one.day(order))]
+    days = [day.toordinal() for stamp in stamps if (day := stamp.day(order))]
     steps = [later - earlier for earlier, later in pairwise(days)]
     way = sum(map(abs, steps))
     return len(stamps) - len(days), sum(step < 0 for step in steps), int(math.log(way + 1, 8))
@@ -406,19 +406,19 @@ class _Chat:
 
     def _message(self, draft: _Draft) -> Message:
         whole = "\n".join(draft.lines).rstrip("\n")
-        sender, said = _split(whole, self._names)
+        sender, body = _split(whole, self._names)
         local = draft.stamp.at(self._order)
-        content = _content(said)
+        content = _content(body)
         numbers = (self._numbers.get(digits) for digits in _NUMBER.findall(content.text))
         return Message(
-            id=self._passage.take(local.isoformat() if local else "", sender, said, draft.state),
+            id=self._passage.take(local.isoformat() if local else "", sender, body, draft.state),
             room_id=self._room,
             sender_id=sender or "system",
             sender_name=sender,
             role=Role.USER if sender and not content.call else Role.SYSTEM,
             text=content.text,
             sent_at=local and in_zone(local, self._options.timezone),
-            mentions=tuple(dict.fromkeys((*content.mentions, *(one for one in numbers if one)))),
+            mentions=tuple(dict.fromkeys((*content.mentions, *(number for number in numbers if number)))),
             metadata=content.metadata,
         )
 
@@ -453,11 +453,11 @@ def odd_names(lines: Iterable[str]) -> tuple[str, ...]:
             begun[name] += 1
             texts.setdefault(name, set()).add(line[place:])
             firsts.setdefault(name, line[: places[0]].strip(_MARGIN))
-    found: list[str] = []
-    for name in sorted(texts, key=lambda one: (one == firsts[one], len(one))):
+    prefixes: list[str] = []
+    for name in sorted(texts, key=lambda prefix: (prefix == firsts[prefix], len(prefix))):
         first = firsts[name]
         quoted = _is_open(first)
-        within = (f"{name}:".startswith(f"{one}:") or f"{one}:".startswith(f"{name}:") for one in found)
+        within = (f"{name}:".startswith(f"{inner}:") or f"{inner}:".startswith(f"{name}:") for inner in prefixes)
         alone = begun[name] == begun[first] and not any(within)
         if name == first:
             odd = quoted and len(name) <= _SHORT_NAME and _SYSTEM.search(name) is None
@@ -465,8 +465,8 @@ def odd_names(lines: Iterable[str]) -> tuple[str, ...]:
             odd = not _is_open(name)
         enough = len(texts[name]) >= (_FEW_LINES if quoted and name != first else _SEVERAL_LINES)
         if odd and alone and enough:
-            found.append(name)
-    return tuple(sorted(found, key=len, reverse=True))
+            prefixes.append(name)
+    return tuple(sorted(prefixes, key=len, reverse=True))
 
 
 def _is_open(text: str) -> bool:
@@ -485,10 +485,10 @@ def _split(whole: str, names: Sequence[str] = ()) -> tuple[str, str]:
     if match is None or "://" in whole[: match.end("name") + 3] or _is_quoted(whole, match.end("name")):
         return "", whole.strip(MARKS)
     name = match["name"].strip(_MARGIN)
-    said = match["text"]
-    if not name or (said.startswith("\u200e") and _is_notice(said, name) and _content(said).text):
-        return "", said.strip(MARKS)
-    return name, said
+    body = match["text"]
+    if not name or (body.startswith("\u200e") and _is_notice(body, name) and _content(body).text):
+        return "", body.strip(MARKS)
+    return name, body
 
 
 def _is_quoted(whole: str, colon: int) -> bool:
@@ -499,17 +499,17 @@ def _is_quoted(whole: str, colon: int) -> bool:
     return any(before.rfind(begin) > before.rfind(end) and end in after for begin, end in _QUOTES)
 
 
-def _is_notice(said: str, sender: str) -> bool:
+def _is_notice(text: str, sender: str) -> bool:
     """Return True for a text of the program's: by its words, or because it begins with its own sender's name."""
-    return said.lstrip(_MARGIN).startswith(sender) or _SYSTEM.search(said.partition("\n")[0]) is not None
+    return text.lstrip(_MARGIN).startswith(sender) or _SYSTEM.search(text.partition("\n")[0]) is not None
 
 
-def _content(said: str) -> _Content:
+def _content(whole: str) -> _Content:
     """Return the text without the program's own marks, and the meaning of those."""
-    edited = _EDITED.search(said)
-    said = said[: edited.start()] if edited else said
-    marked = said.startswith("\u200e")
-    text = said.replace("\u200e", "").strip("\u200f\u202a\u202c")
+    edited = _EDITED.search(whole)
+    whole = whole[: edited.start()] if edited else whole
+    marked = whole.startswith("\u200e")
+    text = whole.replace("\u200e", "").strip("\u200f\u202a\u202c")
     metadata: dict[str, Any] = {"edited": True} if edited else {}
     if _DELETED.fullmatch(text):
         return _Content("", metadata=metadata | {"deleted": True})
@@ -517,13 +517,13 @@ def _content(said: str) -> _Content:
         return _Content("", metadata=metadata | {"not_shown": text})
     if _CALL.fullmatch(text) or (marked and _CALL_MARKED.fullmatch(text)):
         return _Content(text, metadata=metadata, call=True)
-    words, held = _poll(text, said) or _location(text, marked) or _left_out(said, marked) or (None, {})
+    words, held = _poll(text, whole) or _location(text, marked) or _left_out(whole, marked) or (None, {})
     if words is not None:
-        said, text = words, words.replace("\u200e", "").strip()
+        whole, text = words, words.replace("\u200e", "").strip()
         metadata |= {"attachments": [held]} | ({"caption": held["name"]} if "name" in held else {})
     names = tuple(dict.fromkeys(name.strip(_MARGIN) for name in _MENTION.findall(text)))
     text = _MENTION.sub(r"@\1", text)
-    if marked_file := _marked_file(said):
+    if marked_file := _marked_file(whole):
         rest, name = marked_file
         return _Content(_MENTION.sub(r"@\1", rest), names, metadata | _file(name))
     if file := _ATTACHED.search(text) or _FILE.match(text):
@@ -539,53 +539,53 @@ def _file(name: str) -> dict[str, Any]:
     return caption | {"attachments": [attached(name=name, file=name)]}
 
 
-def _marked_file(said: str) -> tuple[str, str] | None:
+def _marked_file(text: str) -> tuple[str, str] | None:
     """Return what is said beside a file, and its name; None without a file that WhatsApp marked."""
-    file = _MARKED_FILE.search(said)
+    file = _MARKED_FILE.search(text)
     if file is None or (file["android"] and file.start()):
         return None
-    before = said[: file.start()]
+    before = text[: file.start()]
     before = "" if _PAGES.match(before.lstrip("\u200e")) else before
-    rest = before + said[file.end() :]
+    rest = before + text[file.end() :]
     return rest.replace("\u200e", "").strip("\u200f\u202a\u202c \n"), (file["ios"] or file["android"]).strip()
 
 
-def _left_out(said: str, marked: bool) -> tuple[str, dict[str, Any]] | None:
+def _left_out(text: str, marked: bool) -> tuple[str, dict[str, Any]] | None:
     """Return the words beside media that were not exported, and what those were; None if the text is a real one."""
-    first, _, rest = said.replace("\u200e", "").strip("\u200f\u202a\u202c ").partition("\n")
+    first, _, rest = text.replace("\u200e", "").strip("\u200f\u202a\u202c ").partition("\n")
     if match := _MEDIA.fullmatch(first):
         return rest, attached(kind=_kind(match["kind"]))
     if _MEDIA_PLAIN.fullmatch(first) and not rest:
         return "", attached(kind=_kind(first))
-    before, mark, told = said.rpartition("\u200e")
-    if not mark or not _MEDIA_MARKED.fullmatch(told):
+    before, mark, label = text.rpartition("\u200e")
+    if not mark or not _MEDIA_MARKED.fullmatch(label):
         return None
     named = _PAGES.match(before.lstrip("\u200e")) or _NAME.fullmatch(before.strip("\u200e "))
     name = (named.groupdict().get("title") or named[0]).strip("\u200e ") if named else ""
-    return "" if named else before, attached(kind=_kind(told), name=name)
+    return "" if named else before, attached(kind=_kind(label), name=name)
 
 
-def _kind(told: str) -> str:
-    return next((kind for kind, words in _WHAT if words.search(told)), "file")
+def _kind(text: str) -> str:
+    return next((kind for kind, words in _WHAT if words.search(text)), "file")
 
 
-def _poll(text: str, said: str) -> tuple[str, dict[str, Any]] | None:
+def _poll(text: str, marked: str) -> tuple[str, dict[str, Any]] | None:
     """Return the question of a poll, and its options with their votes; None if the text is none."""
     head, _, rest = text.strip().partition("\n")
-    option = _POLL_OPTION_MARKED if "\n\u200e" in said else _POLL_OPTION
+    option = _POLL_OPTION_MARKED if "\n\u200e" in marked else _POLL_OPTION
     if head.rstrip(" :：").upper() not in _POLL_HEADS and not (
-        said.startswith("\u200e") and head.endswith((":", "："))
+        marked.startswith("\u200e") and head.endswith((":", "："))
     ):
         return None
     lines = rest.strip().split("\n")
     options: list[re.Match[str]] = []
-    while lines and (found := option.fullmatch(lines[-1])) and (not options or options[0]["word"] == found["word"]):
-        options.insert(0, found)
+    while lines and (match := option.fullmatch(lines[-1])) and (not options or options[0]["word"] == match["word"]):
+        options.insert(0, match)
         lines.pop()
     if not options or not lines:
         return None
-    told = ", ".join(f"{one['text']} ({one['votes']})" for one in options)
-    return "\n".join(lines).strip(), attached(kind="poll", caption=told)
+    votes = ", ".join(f"{choice['text']} ({choice['votes']})" for choice in options)
+    return "\n".join(lines).strip(), attached(kind="poll", caption=votes)
 
 
 def _location(text: str, marked: bool) -> tuple[str, dict[str, Any]] | None:
@@ -619,20 +619,20 @@ def _name_inside(source: Source) -> str:
     stamp = read_stamp(first.text) if first else None
     if first is None or stamp is None:
         return source.stem
-    said = first.text[stamp.length :]
-    name = said.partition(":")[0].strip(_MARGIN) if _NOTICE.match(said) else ""
+    text = first.text[stamp.length :]
+    name = text.partition(":")[0].strip(_MARGIN) if _NOTICE.match(text) else ""
     return name or derived_id("whatsapp", first.text).replace("x", "_chat-", 1)[:18]
 
 
 def files_sent(source: Source, names: Iterable[str]) -> set[str]:
     """Return those of the names under which a message of the chat sends a file."""
-    asked, found = set(names), set[str]()
+    wanted, sent = set(names), set[str]()
     for line in read_lines(source):
-        found |= {name for name in asked - found if name in line.text and _sends(line.text, name)}
-        if found == asked:
+        sent |= {name for name in wanted - sent if name in line.text and _sends(line.text, name)}
+        if sent == wanted:
             break
     source.bytes_read = source.repaired = 0
-    return found
+    return sent
 
 
 def _sends(line: str, name: str) -> bool:
@@ -685,6 +685,8 @@ def moves_told(notice: str) -> tuple[Move, ...] | None:
         return None
     for pattern, came in _NOTICES:
         if match := pattern.fullmatch(line):
-            people = (one.strip(_MARGIN) for one in _BETWEEN_NAMES.split(match["who"]))
-            return tuple(Move(one, came, by_name=True) for one in people if one and one.lower() not in _SELF)
+            people = (part.strip(_MARGIN) for part in _BETWEEN_NAMES.split(match["who"]))
+            return tuple(
+                Move(person, came, by_name=True) for person in people if person and person.lower() not in _SELF
+            )
     return None

@@ -54,10 +54,10 @@ class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is no
         if not session_id:
             return []
         try:
-            found = await ask(self._lore, lambda lore: lore.sessions.messages(session_id, viewer=None))
+            stored = await ask(self._lore, lambda lore: lore.sessions.messages(session_id, viewer=None))
         except NotFound:
             return []
-        return list(map(_given_back, found))
+        return list(map(_given_back, stored))
 
     async def save_messages(
         self,
@@ -72,7 +72,7 @@ class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is no
             return
         if not session_id:
             raise InvalidInput("These messages are of no session; create it with agent.create_session().")
-        batch = [_message(one, self._agent_id) for one in messages]
+        batch = [_message(message, self._agent_id) for message in messages]
         await ask(
             self._lore,
             lambda lore: lore.sessions.add_messages(
@@ -109,23 +109,29 @@ class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add what is recalled to the instructions."""
         messages = context.get_messages(include_input=True)
-        said = [ConversationMessage(_role(one).value, one.text, bool(_calls(one))) for one in messages]
-        if text := await self._memory.recalled(said, self._room_of(context)):
+        conversation = [
+            ConversationMessage(_role(message).value, message.text, bool(_calls(message))) for message in messages
+        ]
+        if text := await self._memory.recalled(conversation, self._room_of(context)):
             context.extend_instructions(self.source_id, f"<memory>\n{text}\n</memory>")
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Store what people and the agent said."""
         beside = getattr(agent, "context_providers", None) or ()
         room_id = self._room_of(context)
-        if not room_id or any(isinstance(one, RoomloreHistoryProvider) for one in beside):
+        if not room_id or any(isinstance(provider, RoomloreHistoryProvider) for provider in beside):
             return
         heard = [*context.input_messages, *(context.response.messages if context.response else ())]
-        said = [_message(one, self._memory.agent_id) for one in heard if _role(one) in _SPOKEN and one.text.strip()]
-        await or_without(self._memory.store(room_id, said), None, "what the agent heard and said was not stored")
+        messages = [
+            _message(message, self._memory.agent_id)
+            for message in heard
+            if _role(message) in _SPOKEN and message.text.strip()
+        ]
+        await or_without(self._memory.store(room_id, messages), None, "what the agent heard and said was not stored")
 
     def _room_of(self, context: Any) -> str | None:
-        found: str | None = self._room_id or context.session_id
-        return found
+        room: str | None = self._room_id or context.session_id
+        return room
 
 
 def _role(message: Message) -> Role:
@@ -133,34 +139,36 @@ def _role(message: Message) -> Role:
 
 
 def _calls(message: Message) -> list[Any]:
-    return [one for one in message.contents if one.type == "function_call"]
+    return [content for content in message.contents if content.type == "function_call"]
 
 
 def _message(given: Message, agent_id: str) -> OwnMessage:
     raw = plain_json(given.to_dict(), "A message of the session")
-    said, role = _said(given, raw), _role(given)
+    readable, role = _readable(given, raw), _role(given)
     return OwnMessage(
         id="",
         room_id="",
         sender_id=agent_id if role in (Role.ASSISTANT, Role.TOOL) else "",
         sender_name=given.author_name or "",
         role=role,
-        text=said.text,
+        text=readable.text,
         has_tool_calls=bool(_calls(given)),
-        metadata={_KEY: keep(raw, said)},
+        metadata={_KEY: keep(raw, readable)},
     )
 
 
-def _said(given: Message, raw: Mapping[str, Any]) -> Readable:
+def _readable(given: Message, raw: Mapping[str, Any]) -> Readable:
     """Return the text of a message; that of its tool calls and their results if it has no other."""
     parts = raw.get("contents") or []
-    texts = [(place, one["text"]) for place, one in enumerate(parts) if one.get("type") == "text" and one.get("text")]
+    texts = [
+        (place, part["text"]) for place, part in enumerate(parts) if part.get("type") == "text" and part.get("text")
+    ]
     if len(texts) == 1:
         return Readable(texts[0][1], ("contents", texts[0][0], "text"))
     if texts:
         return Readable("\n".join(text for _, text in texts))
-    calls = [call_line(str(one.name), one.arguments or {}) for one in _calls(given)]
-    results = [str(one.result) for one in given.contents if one.type == "function_result"]
+    calls = [call_line(str(call.name), call.arguments or {}) for call in _calls(given)]
+    results = [str(content.result) for content in given.contents if content.type == "function_result"]
     return Readable("\n".join([*calls, *results]))
 
 

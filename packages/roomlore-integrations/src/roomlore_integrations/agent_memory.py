@@ -97,32 +97,32 @@ class AgentMemory:
         shown_to = str(check_viewer(f"user:{user_id}" if viewer is None else viewer))
         return cls(check_lore(lore), user_id, agent_id, whose, shown_to, max_tokens, max_messages)
 
-    async def recalled(self, said: Sequence[ConversationMessage], room_id: str | None) -> str:
+    async def recalled(self, conversation: Sequence[ConversationMessage], room_id: str | None) -> str:
         """Return facts that matter for the conversation, and messages of its room that answer the last question and are
         not part of what was said here; '' if there is nothing, or if it fails."""
 
         async def work(lore: Lore) -> str:
             async with asyncio.timeout(recollection.RECALL_SECONDS):
-                facts = await self.facts(lore, said, room_id)
-                return f"{facts}{await self._earlier(lore, said, room_id)}".rstrip("\n")
+                facts = await self.facts(lore, conversation, room_id)
+                return f"{facts}{await self._earlier(lore, conversation, room_id)}".rstrip("\n")
 
         return await or_without(ask(self.lore, work), "", "the model is called without memory")
 
-    async def facts(self, lore: Lore, said: Sequence[ConversationMessage], room_id: str | None) -> str:
+    async def facts(self, lore: Lore, conversation: Sequence[ConversationMessage], room_id: str | None) -> str:
         """Return the facts that matter, one line each."""
-        found = await lore.recall.build(
-            self.scopes, said, max_tokens=self.max_tokens, viewer=self.viewer, conversation_id=room_id
+        recollection = await lore.recall.build(
+            self.scopes, conversation, max_tokens=self.max_tokens, viewer=self.viewer, conversation_id=room_id
         )
         named = len(self.scopes) > 1
-        return "".join(line_of(text_of(one.memory), one.memory.scope if named else "") for one in found.facts)
+        return "".join(line_of(text_of(fact.memory), fact.memory.scope if named else "") for fact in recollection.facts)
 
-    async def _earlier(self, lore: Lore, said: Sequence[ConversationMessage], room_id: str | None) -> str:
-        asked = next((one.text for one in reversed(said) if one.role == "user"), "").strip()
-        if not asked or room_id is None or not self.max_messages:
+    async def _earlier(self, lore: Lore, conversation: Sequence[ConversationMessage], room_id: str | None) -> str:
+        question = next((message.text for message in reversed(conversation) if message.role == "user"), "").strip()
+        if not question or room_id is None or not self.max_messages:
             return ""
-        found = await self.found(lore, room_id, asked, self.max_messages + len(said))
-        here = {one.text.strip() for one in said}
-        others = [message for message in found if message.text.strip() not in here][: self.max_messages]
+        messages = await self.found(lore, room_id, question, self.max_messages + len(conversation))
+        here = {message.text.strip() for message in conversation}
+        others = [message for message in messages if message.text.strip() not in here][: self.max_messages]
         return _EARLIER + self.transcript(lore, others) + "\n" if others else ""
 
     async def found(self, lore: Lore, room_id: str | None, query: str, limit: int) -> list[StoredMessage]:

@@ -74,9 +74,9 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
             await _keep_state(lore, app_name, user_id, name, state or {})
 
         await ask(self._lore, work)
-        found = await self.get_session(app_name=app_name, user_id=user_id, session_id=name)
-        assert found is not None
-        return found
+        session = await self.get_session(app_name=app_name, user_id=user_id, session_id=name)
+        assert session is not None
+        return session
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
@@ -102,16 +102,16 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
         begins = room_of(app_name, user_id).removesuffix("]") + ","
 
         async def work(lore: Lore) -> ListSessionsResponse:
-            found = []
+            sessions = []
             for room_id in await _rooms(lore, begins):
                 names, kept = json.loads(room_id.removeprefix(_ROOMS)), await _kept(lore, room_id)
                 if len(names) == len(("app", "user", "session")) and kept is not None and not kept.get("deleted"):
                     session = await _session(lore, names[0], names[1], names[2], kept)
                     last = (await lore.rooms.get(room_id)).last_sent_at
                     session.last_update_time = max(session.last_update_time, last.timestamp() if last else 0.0)
-                    found.append(session)
-            found.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
-            return ListSessionsResponse(sessions=found)
+                    sessions.append(session)
+            sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
+            return ListSessionsResponse(sessions=sessions)
 
         return await ask(self._lore, work)
 
@@ -198,10 +198,10 @@ class RoomloreMemoryService(BaseMemoryService):  # type: ignore[misc] # as above
     ) -> None:
         """Store events as messages of the session's room."""
         del custom_metadata
-        said = [_message(event, user_id) for event in events if not event.partial]
+        messages = [_message(event, user_id) for event in events if not event.partial]
         room_id = room_of(app_name, user_id, session_id or "")
-        if said:
-            await ask(self._lore, lambda lore: lore.sessions.add_messages(room_id, said, user_id=user_id))
+        if messages:
+            await ask(self._lore, lambda lore: lore.sessions.add_messages(room_id, messages, user_id=user_id))
 
     async def add_memory(
         self,
@@ -227,11 +227,15 @@ class RoomloreMemoryService(BaseMemoryService):  # type: ignore[misc] # as above
         own = room_of(app_name).removesuffix("]") + ","
 
         async def work(lore: Lore) -> list[MemoryEntry]:
-            asked = [ConversationMessage("user", query)]
-            facts = (await memory.facts(lore, asked, None)).splitlines()
-            found = await memory.found(lore, None, query, memory.max_messages) if memory.max_messages else []
-            of_others = [one for one in found if one.room_id.startswith(_ROOMS) and not one.room_id.startswith(own)]
-            return [*map(_fact_entry, facts), *(_entry(one) for one in found if one not in of_others)]
+            conversation = [ConversationMessage("user", query)]
+            facts = (await memory.facts(lore, conversation, None)).splitlines()
+            messages = await memory.found(lore, None, query, memory.max_messages) if memory.max_messages else []
+            of_others = [
+                message
+                for message in messages
+                if message.room_id.startswith(_ROOMS) and not message.room_id.startswith(own)
+            ]
+            return [*map(_fact_entry, facts), *(_entry(message) for message in messages if message not in of_others)]
 
         entries = await or_without(ask(self._lore, work), [], "the memory was not searched")
         return SearchMemoryResponse(memories=entries)
@@ -304,15 +308,15 @@ async def _messages(lore: Lore, room_id: str) -> list[StoredMessage]:
 
 async def _rooms(lore: Lore, begins: str) -> list[str]:
     """Return the conversations whose ids begin so."""
-    found: list[str] = []
+    rooms: list[str] = []
     after = begins
     while page := await lore.sessions.page(after=after, limit=_PAGE, viewer=None):
-        ours = [one.conversation_id for one in page if one.conversation_id.startswith(begins)]
-        found += ours
+        ours = [session.conversation_id for session in page if session.conversation_id.startswith(begins)]
+        rooms += ours
         if len(ours) < len(page):
             break
         after = ours[-1]
-    return found
+    return rooms
 
 
 def _wanted(events: list[Event], config: GetSessionConfig | None) -> list[Event]:
@@ -327,17 +331,17 @@ def _wanted(events: list[Event], config: GetSessionConfig | None) -> list[Event]
 
 def _message(event: Event, user_id: str) -> Message:
     raw = plain_json(event.model_dump(mode="json", exclude_none=True), "An event of the session")
-    said, role = _said(raw), _role(event)
+    readable, role = _readable(raw), _role(event)
     return Message(
         id=event.id,
         room_id="",
         sender_id=user_id if role is Role.USER else event.author,
         role=role,
-        text=said.text,
+        text=readable.text,
         sent_at=datetime.fromtimestamp(event.timestamp, UTC),
         has_tool_calls=bool(event.get_function_calls()),
         turn_id=event.invocation_id or event.id,
-        metadata={_KEY: keep(raw, said)},
+        metadata={_KEY: keep(raw, readable)},
     )
 
 
@@ -347,16 +351,16 @@ def _role(event: Event) -> Role:
     return Role.USER if event.author == "user" else Role.ASSISTANT
 
 
-def _said(raw: Mapping[str, Any]) -> Readable:
+def _readable(raw: Mapping[str, Any]) -> Readable:
     """Return the text of an event; that of its tool calls if it has no other. A thought was said to nobody."""
     parts = (raw.get("content") or {}).get("parts") or []
-    texts = [(place, one["text"]) for place, one in enumerate(parts) if one.get("text") and not one.get("thought")]
+    texts = [(place, part["text"]) for place, part in enumerate(parts) if part.get("text") and not part.get("thought")]
     if len(texts) == 1:
         return Readable(texts[0][1], ("content", "parts", texts[0][0], "text"))
-    calls = [one["function_call"] for one in parts if one.get("function_call")]
+    calls = [part["function_call"] for part in parts if part.get("function_call")]
     lines: Iterable[str] = (text for _, text in texts)
     if not texts:
-        lines = (call_line(str(one.get("name")), one.get("args") or {}) for one in calls)
+        lines = (call_line(str(call.get("name")), call.get("args") or {}) for call in calls)
     return Readable("\n".join(lines))
 
 

@@ -69,8 +69,8 @@ class RoomloreStore(BaseStore):
                 "This store is over an async roomlore: use its async methods (aput, asearch, ainvoke), or give it what "
                 "roomlore.open_sync opens."
             )
-        asked = list(ops)
-        return self._lore.wait(lambda lore: _Items(lore).run(asked))
+        operations = list(ops)
+        return self._lore.wait(lambda lore: _Items(lore).run(operations))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do all of it: what is read is as it was before what is put."""
@@ -150,52 +150,52 @@ class _Items:
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         rooms = [room for room, namespace in await self._rooms(op.namespace_prefix)]
-        found = await self._answers(rooms, op.query) if op.query else await self._newest(rooms)
-        wanted = [(m, score) for m, score in found if _holds_all(m.metadata[_KEY]["value"], op.filter)]
+        items = await self._answers(rooms, op.query) if op.query else await self._newest(rooms)
+        wanted = [(m, score) for m, score in items if _holds_all(m.metadata[_KEY]["value"], op.filter)]
         return [SearchItem(**_fields(m), score=score) for m, score in wanted[op.offset :][: op.limit]]
 
     async def _answers(self, rooms: Sequence[str], query: str) -> list[tuple[StoredMessage, float | None]]:
-        found: list[tuple[StoredMessage, float | None]] = []
+        items: list[tuple[StoredMessage, float | None]] = []
         for room_id in rooms:
             answer = await self._lore.messages.search(room_id, query, limit=_MAX_FOUND, viewer=None)
-            found += [(hit.message, hit.score) for hit in answer.hits if _is_item(hit.message) and _answers_itself(hit)]
-        return sorted(found, key=lambda one: -(one[1] or 0.0))
+            items += [(hit.message, hit.score) for hit in answer.hits if _is_item(hit.message) and _answers_itself(hit)]
+        return sorted(items, key=lambda item: -(item[1] or 0.0))
 
     async def _newest(self, rooms: Sequence[str]) -> list[tuple[StoredMessage, float | None]]:
-        found = [message for room_id in rooms for message in await self._all(room_id)]
-        found.sort(key=lambda message: str(message.metadata[_KEY]["updated_at"]), reverse=True)
-        return [(message, None) for message in found]
+        items = [message for room_id in rooms for message in await self._all(room_id)]
+        items.sort(key=lambda message: str(message.metadata[_KEY]["updated_at"]), reverse=True)
+        return [(message, None) for message in items]
 
     async def _all(self, room_id: str) -> list[StoredMessage]:
-        found: list[StoredMessage] = []
+        items: list[StoredMessage] = []
         after = 0
         while page := await self._lore.messages.page(room_id, after=after, limit=_PAGE, viewer=None):
-            found += filter(_is_item, page)
+            items += filter(_is_item, page)
             after = page[-1].arrival
-        return found
+        return items
 
     async def _rooms(self, prefix: Namespace) -> list[tuple[str, Namespace]]:
         """Return the rooms of the namespaces that begin so."""
         begins = _room(prefix).removesuffix("]")
-        found: list[tuple[str, Namespace]] = []
+        rooms: list[tuple[str, Namespace]] = []
         after = begins
         while True:
             page = [room.room_id for room in await self._lore.rooms.page(after=after, limit=_PAGE, viewer=None)]
             ours = [room_id for room_id in page if room_id.startswith(begins)]
             named = [(room_id, _namespace(room_id)) for room_id in ours]
-            found += [(room_id, there) for room_id, there in named if there[: len(prefix)] == prefix]
+            rooms += [(room_id, there) for room_id, there in named if there[: len(prefix)] == prefix]
             if len(page) < _PAGE or not ours:
-                return found
+                return rooms
             after = ours[-1]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        found = {
+        namespaces = {
             namespace[: op.max_depth]
             for room_id, namespace in await self._rooms(())
             if all(_matches(namespace, condition) for condition in op.match_conditions or ())
             and await self._all(room_id)
         }
-        return sorted(found)[op.offset :][: op.limit]
+        return sorted(namespaces)[op.offset :][: op.limit]
 
 
 def _check_namespace(namespace: Namespace) -> None:
@@ -254,10 +254,10 @@ def _fields(message: StoredMessage) -> dict[str, Any]:
 
 def _at(value: Any, path: str) -> list[Any]:
     """Return what lies at a path such as 'memories[*].text'; '$' is all of it."""
-    found = [value]
+    values = [value]
     for name, index in _STEP.findall(path.removeprefix("$")):
-        found = [inner for one in found for inner in _inside(one, name, index)]
-    return found
+        values = [inner for value_there in values for inner in _inside(value_there, name, index)]
+    return values
 
 
 def _inside(value: Any, name: str, index: str) -> list[Any]:
@@ -272,13 +272,13 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
     """Yield the texts inside values, in order."""
     left = list(values)[::-1]
     while left:
-        one = left.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, Mapping):
-            left += list(one.values())[::-1]
-        elif isinstance(one, list | tuple):
-            left += one[::-1]
+        inner = left.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, Mapping):
+            left += list(inner.values())[::-1]
+        elif isinstance(inner, list | tuple):
+            left += inner[::-1]
 
 
 def _holds_all(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:

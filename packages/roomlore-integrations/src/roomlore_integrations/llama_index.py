@@ -67,26 +67,28 @@ class RoomloreMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc] # LlamaIn
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         """Return what is recalled for these messages, '' for nothing."""
-        said = [
-            ConversationMessage(_role(one).value, one.content or "", bool(one.additional_kwargs.get("tool_calls")))
-            for one in messages or ()
+        conversation = [
+            ConversationMessage(
+                _role(message).value, message.content or "", bool(message.additional_kwargs.get("tool_calls"))
+            )
+            for message in messages or ()
         ]
-        return await self._memory.recalled(said, self._room_id or block_kwargs.get("session_id"))
+        return await self._memory.recalled(conversation, self._room_id or block_kwargs.get("session_id"))
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Store what people and the agent said. Raises `InvalidInput` if neither `room_id` nor a session names a
         room."""
-        for room_id, said in _by_room(messages, self._room_id):
-            await or_without(self._memory.store(room_id, said), None, "what left the window was not stored")
+        for room_id, of_room in _by_room(messages, self._room_id):
+            await or_without(self._memory.store(room_id, of_room), None, "what left the window was not stored")
 
 
 def _by_room(messages: Iterable[ChatMessage], room_id: str | None) -> list[tuple[str, list[Message]]]:
     rooms: dict[str, list[Message]] = {}
-    for one in messages:
-        room = room_id or one.additional_kwargs.get("session_id")
+    for message in messages:
+        room = room_id or message.additional_kwargs.get("session_id")
         if not room:
             raise InvalidInput("These messages are of no session; give the block a room_id.")
-        role, text = _role(one), (one.content or "").strip()
+        role, text = _role(message), (message.content or "").strip()
         if role in _SPOKEN and text:
             rooms.setdefault(room, []).append(Message(id="", room_id="", sender_id="", role=role, text=text))
     return list(rooms.items())

@@ -150,7 +150,7 @@ def _settings(given: SessionSettings | Mapping[str, Any] | None) -> SessionSetti
     if not isinstance(given, Mapping):
         return given
     refused = InvalidInput(f"session_settings is {dict(given)!r:.80}; give a limit, as in {{'limit': 20}}.")
-    if not given.keys() <= {one.name for one in fields(SessionSettings)}:
+    if not given.keys() <= {field.name for field in fields(SessionSettings)}:
         raise refused
     try:
         return SessionSettings(**given)
@@ -174,15 +174,15 @@ def _typed(items: list[dict[str, Any]]) -> list[TResponseInputItem]:
 
 def _message(item: object) -> Message:
     raw = plain_json(item, "An item of the session")
-    role, said = _read(raw)
+    role, readable_message = _read(raw)
     return Message(
         id="",
         room_id="",
         sender_id="",
         role=role,
-        text=said.text,
+        text=readable_message.text,
         has_tool_calls=_calls(raw),
-        metadata={_KEY: keep(raw, said)},
+        metadata={_KEY: keep(raw, readable_message)},
     )
 
 

@@ -63,17 +63,20 @@ def time_or_day(given: Any) -> date | None:
 @cache
 def model_of(kind: type) -> type[BaseModel]:
     """Return the model of a dataclass, with its name and the fields that it has in JSON."""
-    about, said = _documented(kind)
+    about, descriptions = _documented(kind)
     hints = get_type_hints(kind, include_extras=True)
     shown: dict[str, Any] = {}
     for name, optional in fields_of(kind):
         if name not in hints:
             derived = getattr(kind, name)
-            hints[name], said[name] = get_type_hints(derived.fget)["return"], _in_json(inspect.getdoc(derived) or "")
+            hints[name], descriptions[name] = (
+                get_type_hints(derived.fget)["return"],
+                _in_json(inspect.getdoc(derived) or ""),
+            )
         form = shape_of(_EXCEPTIONS.get((kind, name), hints[name]))
-        shown[name] = (form, Field(None if optional else ..., description=said.get(name)))
-    open_ended = any(one.metadata.get(IN_JSON) == REST[IN_JSON] for one in fields(kind))
-    exact = any(one.optional for one in fields_of(kind)) and not open_ended
+        shown[name] = (form, Field(None if optional else ..., description=descriptions.get(name)))
+    open_ended = any(each.metadata.get(IN_JSON) == REST[IN_JSON] for each in fields(kind))
+    exact = any(each.optional for each in fields_of(kind)) and not open_ended
     made: type[BaseModel] = create_model(
         kind.__name__,
         __config__=ConfigDict(extra="forbid" if exact else "ignore"),
@@ -86,11 +89,11 @@ def model_of(kind: type) -> type[BaseModel]:
 
 def _documented(kind: type) -> tuple[str, dict[str, str]]:
     """Return the description of a dataclass, and those of its fields, inherited ones too."""
-    about, said = "", dict[str, str]()
-    for one in reversed([base for base in kind.__mro__ if is_dataclass(base)]):
-        about, own = described(one.__doc__ or "")
-        said |= own
-    return about, said
+    about, descriptions = "", dict[str, str]()
+    for base in reversed([base for base in kind.__mro__ if is_dataclass(base)]):
+        about, own = described(base.__doc__ or "")
+        descriptions |= own
+    return about, descriptions
 
 
 def shape_of(kind: Any) -> Any:
@@ -99,7 +102,7 @@ def shape_of(kind: Any) -> Any:
     if is_dataclass(kind):
         return model_of(kind)  # type: ignore[arg-type]
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return Literal[tuple(one.value for one in kind)]
+        return Literal[tuple(member.value for member in kind)]
     if origin is Annotated:
         return Annotated[shape_of(arguments[0]), *arguments[1:]]
     if origin in (Union, UnionType):
@@ -117,19 +120,19 @@ def shape_of(kind: Any) -> Any:
 
 def described(doc: str) -> tuple[str, dict[str, str]]:
     """Return a docstring without its sentences about fields, and these by the field's name."""
-    said: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     rest = []
     for paragraph in inspect.cleandoc(doc).split("\n\n"):
         line = " ".join(paragraph.split())
-        for names, told in _ABOUT_FIELDS.findall(line):
-            said |= dict.fromkeys(re.findall(r"\w+", names), _in_json(told))
+        for names, description in _ABOUT_FIELDS.findall(line):
+            descriptions |= dict.fromkeys(re.findall(r"\w+", names), _in_json(description))
         rest.append(_ABOUT_FIELDS.sub("", line))
-    return _in_json(" ".join(" ".join(rest).split())), said
+    return _in_json(" ".join(" ".join(rest).split())), descriptions
 
 
-def _in_json(told: str) -> str:
+def _in_json(text: str) -> str:
     """Return a sentence of Python's documentation in the words of JSON."""
-    worded = _PYTHON.sub(lambda found: _PYTHON_WORDS[found[0]], told).removesuffix(".")
+    worded = _PYTHON.sub(lambda match: _PYTHON_WORDS[match[0]], text).removesuffix(".")
     return f"{worded[:1].upper()}{worded[1:]}." if worded else ""
 
 
@@ -154,10 +157,10 @@ def _sentence(detail: Mapping[str, Any], fields: list[str], of_query: Collection
     place = _place(detail["loc"])
     if detail["type"] == "extra_forbidden":
         return f"There is no field {place!r:.80}{_meant(place, fields, of_query)}"
-    said = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
+    problem = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
     if not place:
-        return f"{said[:1].upper()}{said[1:]}."
-    return f"{place} {said}." if said.startswith(_VERBS) else f"{place}: {said}."
+        return f"{problem[:1].upper()}{problem[1:]}."
+    return f"{place} {problem}." if problem.startswith(_VERBS) else f"{place}: {problem}."
 
 
 def _meant(name: str, fields: list[str], of_query: Collection[str]) -> str:

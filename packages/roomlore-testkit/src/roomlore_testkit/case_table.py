@@ -27,7 +27,7 @@ def all_cases() -> Iterator[Callable[..., AbstractContextManager[None]]]:
         try:
             yield
         except _FAILURES as error:
-            failed.append(f"{names[-1]}\n  {_told(error)}")
+            failed.append(f"{names[-1]}\n  {_failure_text(error)}")
 
     def report() -> str:
         return "\n".join([f"{len(failed)} of {len(names)} cases failed:", *failed])
@@ -50,10 +50,10 @@ def all_cases() -> Iterator[Callable[..., AbstractContextManager[None]]]:
 def _printable(name: tuple[object, ...]) -> str:
     """Return the parts in one line, with escapes for what is no character or cannot be shown."""
     joined = " ".join(map(str, name))[:_LONGEST_NAME]
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in joined)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in joined)
 
 
-def _told(error: BaseException) -> str:
+def _failure_text(error: BaseException) -> str:
     """Return the error in words, with its lines in the file of the case."""
     inner = extract_tb(error.__traceback__)[1:]
     lines = ", ".join(str(frame.lineno) for frame in inner if frame.filename == inner[0].filename)

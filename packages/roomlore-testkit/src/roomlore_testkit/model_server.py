@@ -142,18 +142,18 @@ def pieces(answer: Says, *, with_usage: bool) -> Iterator[bytes]:
     for piece in _texts(answer):
         yield _event([_choice({"content": piece, **answer.extra})])
     for place, call in enumerate(answer.tool_calls):
-        yield from (_event([_choice({"tool_calls": [one]})]) for one in _fragments(place, call))
+        yield from (_event([_choice({"tool_calls": [fragment]})]) for fragment in _fragments(place, call))
     yield _event([_choice({}, finish=_finish(answer))])
     if with_usage:
         yield _event([], **_usage(answer))
     yield b"data: [DONE]\n\n"
 
 
-def problem(answer: Fails, asked: Asked) -> bytes:
+def problem(answer: Fails, request: Asked) -> bytes:
     """Return the body of an error."""
     if answer.body is not None:
         return answer.body
-    return _dump({"error": {"message": f"refused: {asked.prompt}, said with {asked.key}", "type": "invalid"}})
+    return _dump({"error": {"message": f"refused: {request.prompt}, said with {request.key}", "type": "invalid"}})
 
 
 def _texts(answer: Says) -> Sequence[Any]:
@@ -238,43 +238,43 @@ class ModelServer(LoopbackServer):
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Return True if the connection can be used again."""
-        asked = await _read(reader)
-        self.requests.append(asked)
-        answering = asyncio.ensure_future(self._send(writer, asked))
+        request = await _read(reader)
+        self.requests.append(request)
+        answering = asyncio.ensure_future(self._send(writer, request))
         leaving = asyncio.ensure_future(_wait_for_close(reader))
         try:
             await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if _client_left(answering):
-                asked.note("left", _now())
+                request.note("left", _now())
                 return False
             usable = answering.result()
             if usable:
-                asked.note("answered", _now())
+                request.note("answered", _now())
             return usable
         finally:
             await _end(answering, leaving)
 
-    async def _next(self, asked: Asked) -> Answer:
+    async def _next(self, request: Asked) -> Answer:
         scripted = self.script.pop(0) if self.script else self.default
-        reply = scripted if self.answer is None else self.answer(asked)
+        reply = scripted if self.answer is None else self.answer(request)
         if isinstance(reply, Awaitable):
             reply = await reply
         return Says(text=reply) if isinstance(reply, str) else reply
 
-    async def _send(self, writer: asyncio.StreamWriter, asked: Asked) -> bool:
-        if not asked.path.endswith("/chat/completions"):
+    async def _send(self, writer: asyncio.StreamWriter, request: Asked) -> bool:
+        if not request.path.endswith("/chat/completions"):
             return await _whole(writer, b'{"object": "list", "data": []}', status=404)
-        answer = await self._next(asked)
+        answer = await self._next(request)
         if isinstance(answer, Drops):
             return False
         if isinstance(answer, Hangs):
             return await _hang()
         await asyncio.sleep(answer.after)
         if isinstance(answer, Fails):
-            return await _whole(writer, problem(answer, asked), status=answer.status, headers=answer.headers)
+            return await _whole(writer, problem(answer, request), status=answer.status, headers=answer.headers)
         if isinstance(answer, Sends):
             return await _unchanged(writer, answer)
-        return await (_streamed(writer, answer, asked) if asked.streaming else _said(writer, answer))
+        return await (_streamed(writer, answer, request) if request.streaming else _answered(writer, answer))
 
 
 def serve_models(
@@ -292,8 +292,8 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
 
 
 def _object(content: bytes) -> dict[str, Any]:
-    found = json.loads(content) if content else {}
-    return found if isinstance(found, dict) else {}
+    parsed = json.loads(content) if content else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 async def _wait_for_close(reader: asyncio.StreamReader) -> None:
@@ -313,7 +313,7 @@ async def _end(*tasks: "asyncio.Future[Any]") -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _said(writer: asyncio.StreamWriter, answer: Says) -> bool:
+async def _answered(writer: asyncio.StreamWriter, answer: Says) -> bool:
     body = whole(answer)
     if answer.breaks is None:
         return await _whole(writer, body)
@@ -324,8 +324,8 @@ async def _said(writer: asyncio.StreamWriter, answer: Says) -> bool:
     return await _hang() if answer.breaks.how == "hang" else False
 
 
-async def _streamed(writer: asyncio.StreamWriter, answer: Says, asked: Asked) -> bool:
-    with_usage = bool((asked.body.get("stream_options") or {}).get("include_usage"))
+async def _streamed(writer: asyncio.StreamWriter, answer: Says, request: Asked) -> bool:
+    with_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
     await _write(writer, _head(200, _STREAM))
     sent = 0
     async for event in _paced(pieces(answer, with_usage=with_usage), answer.between):

@@ -62,10 +62,10 @@ class Holdings:
 
     def find(self, name: str) -> Collection:
         """Return the collection by name or alias."""
-        found = self.collections.get(self.aliases.get(name, name))
-        if found is None:
+        collection = self.collections.get(self.aliases.get(name, name))
+        if collection is None:
             raise Refusal(404, f"Not found: Collection `{name}` doesn't exist!")
-        return found
+        return collection
 
     def answer(self, method: str, path: str, body: bytes) -> Any:
         """Return the `result` of a request; `path` is unquoted and without its query. Raise `Refusal`."""
@@ -193,8 +193,8 @@ def _nearest(collection: Collection, search: Mapping[str, Any], place: int) -> l
     if limit < 1:
         raise Refusal(422, f"Validation error in JSON body: [searches[{place}].limit: value 0 invalid, must be >= 1]")
     query = _unit(_query_vector(_needed(search, "query")), collection.size)
-    found = _matching(collection, search.get("filter"))
-    scored = [(key, float(point.vector @ query), point.payload) for key, point in found.items()]
+    points = _matching(collection, search.get("filter"))
+    scored = [(key, float(point.vector @ query), point.payload) for key, point in points.items()]
     scored.sort(key=lambda hit: hit[1], reverse=True)
     return [
         {"id": key, "version": 0, "score": score, "payload": _shown(payload, search.get("with_payload"))}

@@ -80,8 +80,8 @@ class Commands(UserDict[str, Any]):
         return Commands({name: self._described(name) for name in self})
 
     def _described(self, name: str) -> Any:
-        said = _descriptions().get(name)
-        return self[name] if said is None else self._prepared(TyperCommand(name, help=said))
+        description = _descriptions().get(name)
+        return self[name] if description is None else self._prepared(TyperCommand(name, help=description))
 
     def _prepared(self, command: Any) -> Any:
         if self.prepare is not None:
@@ -91,12 +91,12 @@ class Commands(UserDict[str, Any]):
 
 def _built(name: str, place: str) -> Any:
     module, _, inside = place.partition(":")
-    found = getattr(import_module(f"{__package__}.{module}"), inside)
+    attribute = getattr(import_module(f"{__package__}.{module}"), inside)
     alone = typer.Typer()
-    if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name)
+    if isinstance(attribute, typer.Typer):
+        alone.add_typer(attribute, name=name)
     else:
-        alone.command(name)(found)
+        alone.command(name)(attribute)
     return typer.main.get_group(alone).commands[name]
 
 
@@ -179,11 +179,11 @@ def main() -> None:
 def _prepare(command: Any) -> None:
     """Put the help of a command, and of those below it, into the user's language, and show switches without a type."""
     translate_help(command)
-    for one in all_commands(command):
-        for parameter in one.params:
+    for each in all_commands(command):
+        for parameter in each.params:
             _without_type(parameter)
-        own = one.get_help_option
-        one.get_help_option = lambda context, own=own: _without_type(own(context))
+        own = each.get_help_option
+        each.get_help_option = lambda context, own=own: _without_type(own(context))
 
 
 def _without_type(option: Any) -> Any:

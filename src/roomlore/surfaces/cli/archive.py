@@ -50,16 +50,21 @@ def list_(
     async def work(lore: Lore) -> list[Archive]:
         return await lore.archives.kept(await _room(lore, room))
 
-    found = frame_of(ctx).run(work)
+    archives = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(to_jsonable(found))
+        show.as_json(to_jsonable(archives))
         return
     shape = show.table("archive", "room", "messages", "file", right=("messages",), fixed=("archive",))
-    show.console().print(show.rows(shape, map(_line, found)))
+    show.console().print(show.rows(shape, map(_line, archives)))
 
 
-def _line(one: Archive) -> list[str]:
-    return [show.inert(one.archive_id), show.inert(one.room_id, 40), f"{one.messages:,}", show.inert(one.file)]
+def _line(archive: Archive) -> list[str]:
+    return [
+        show.inert(archive.archive_id),
+        show.inert(archive.room_id, 40),
+        f"{archive.messages:,}",
+        show.inert(archive.file),
+    ]
 
 
 @app.command("restore")
@@ -91,8 +96,8 @@ def check(ctx: typer.Context) -> None:
         return await lore.archives.check()
 
     wrong = frame_of(ctx).run(work)
-    for one in wrong:
-        typer.echo(translated(show.inert(one)), err=True)
+    for fault in wrong:
+        typer.echo(translated(show.inert(fault)), err=True)
     if wrong:
         typer.echo(translated(MENDS["archives"]), err=True)
         raise typer.Exit(1)

@@ -57,7 +57,7 @@ def chat(
     ] = False,
 ) -> None:
     """Talk with a model that is shown what matters of the room. Both sides are stored there."""
-    asked = _asked(question)
+    typed_question = _question_of(question)
     with frame_of(ctx).opened() as lore:
         talk = _Talk(
             lore=lore,
@@ -67,13 +67,13 @@ def chat(
             arguments={"agent_id": agent, "model_id": model, "system_prompt": system},
             as_json=as_json,
         )
-        if asked is None:
+        if typed_question is None:
             talk.go_on()
-        elif not talk.answer(asked):
+        elif not talk.answer(typed_question):
             raise typer.Exit(_STOPPED)
 
 
-def _asked(question: list[str] | None) -> str | None:
+def _question_of(question: list[str] | None) -> str | None:
     """Return the one question; None for a talk at a terminal."""
     if question and question != [STDIN]:
         text = " ".join(question)
@@ -207,17 +207,17 @@ class _Shown:
 
 
 def _footer(started: ReplyStarted, reply: Reply) -> str:
-    told = [
+    remarks = [
         show.inert(started.model_id, 40),
         show.inert(reply.provider, 40),
         say("{count} of the room's messages shown", count=started.messages),
         say("{asked} + {answered} tokens", asked=reply.usage.input_tokens, answered=reply.usage.output_tokens),
     ]
     if started.truncated:
-        told.append(say("cut to the model's window"))
+        remarks.append(say("cut to the model's window"))
     if started.degraded:
-        told.append(say("degraded: {why}", why=causes(show.inert(started.degraded, 80))))
-    return " · ".join(filter(None, told))
+        remarks.append(say("degraded: {why}", why=causes(show.inert(started.degraded, 80))))
+    return " · ".join(filter(None, remarks))
 
 
 def _edit_lines() -> None:

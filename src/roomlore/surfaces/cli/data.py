@@ -140,11 +140,11 @@ def partition(
     with _counting() as progress:
         bar = progress.add_task(say("copying rooms"), total=None)
 
-        def told(copied: Copied) -> None:
+        def report_copied(copied: Copied) -> None:
             progress.update(bar, completed=copied.rooms, total=copied.all_rooms)
 
         try:
-            done = asyncio.run(copy(url, parts, told=told))
+            done = asyncio.run(copy(url, parts, told=report_copied))
         except KeyboardInterrupt as stop:
             typer.echo(say("Stopped. The same command goes on from here."), err=True)
             raise typer.Exit(INTERRUPTED) from stop
@@ -183,7 +183,7 @@ def _tell_done(done: dict[str, int], standing: IndexStatus, *, of_vectors: bool,
 
 
 def _tell_status(standing: IndexStatus) -> None:
-    told = {
+    figures = {
         "words": say(standing.words),
         "vectors": say(standing.vectors),
         "model": _model(standing),
@@ -192,7 +192,7 @@ def _tell_status(standing: IndexStatus) -> None:
         "what to do": translated(show.inert(standing.problem)) if standing.problem else _advice(standing),
     }
     shape = show.table("index", "stands", fixed=("index",))
-    show.console().print(show.rows(shape, ((say(name), value) for name, value in told.items())))
+    show.console().print(show.rows(shape, ((say(name), value) for name, value in figures.items())))
 
 
 def _model(standing: IndexStatus) -> str:
@@ -343,10 +343,12 @@ def _name_files(report: ImportReport) -> None:
     """Say what was read of each export, if there are several."""
     if report.exports == 1:
         return
-    for one in report.files[:_NAMED_FILES]:
-        rooms = _rooms_read(report, one.rooms)
-        told = say("{messages} in {rooms}", messages=show.counted(one.read, "message"), rooms=rooms)
-        typer.echo(say("  {path} ({format}): {told}", path=show.inert(one.name, 200), format=one.format, told=told))
+    for file in report.files[:_NAMED_FILES]:
+        rooms = _rooms_read(report, file.rooms)
+        summary = say("{messages} in {rooms}", messages=show.counted(file.read, "message"), rooms=rooms)
+        typer.echo(
+            say("  {path} ({format}): {told}", path=show.inert(file.name, 200), format=file.format, told=summary)
+        )
     if report.exports > _NAMED_FILES:
         hidden = report.exports - _NAMED_FILES
         typer.echo(say("  and {count} more exports; --json names up to 1,000", count=hidden))
@@ -354,9 +356,9 @@ def _name_files(report: ImportReport) -> None:
 
 def _name_left_out(report: ImportReport) -> None:
     """Name files that may be exports and were not read."""
-    for one in report.left_out[:_NAMED_FILES]:
-        why = translated(show.inert(one.reason, 400))
-        typer.echo(say("left out {path}: {why}", path=show.inert(one.name, 200), why=why), err=True)
+    for left in report.left_out[:_NAMED_FILES]:
+        why = translated(show.inert(left.reason, 400))
+        typer.echo(say("left out {path}: {why}", path=show.inert(left.name, 200), why=why), err=True)
     hidden = report.left_out_count - min(len(report.left_out), _NAMED_FILES)
     if hidden:
         typer.echo(say("left out {count} more; --json names up to 1,000", count=hidden), err=True)
@@ -399,8 +401,8 @@ def _name_conflicts(report: ImportReport) -> None:
     if not report.conflicts:
         return
     rooms: dict[str, list[str]] = {}
-    for one in report.conflicts[:_NAMED_CONFLICTS]:
-        rooms.setdefault(one.room_id, []).append(show.inert(one.id, 60))
+    for conflict in report.conflicts[:_NAMED_CONFLICTS]:
+        rooms.setdefault(conflict.room_id, []).append(show.inert(conflict.id, 60))
     named = "; ".join(
         say("{ids} in {room}", ids=", ".join(ids), room=_called(report, room_id)) for room_id, ids in rooms.items()
     )
@@ -455,10 +457,10 @@ def _name_bad(report: ImportReport) -> None:
 
 
 def _summary(report: ImportReport) -> str:
-    conflicts, told = report.conflict_count, [say("{count} added", count=report.added)]
-    told += [
-        said
-        for count, said in (
+    conflicts, counts = report.conflict_count, [say("{count} added", count=report.added)]
+    counts += [
+        noun
+        for count, noun in (
             (report.duplicates, several(report.duplicates, "{count} duplicate", "{count} duplicates")),
             (report.edited, say("{count} edited", count=report.edited)),
             (report.older, say("{count} in an older form, left out", count=report.older)),
@@ -487,7 +489,7 @@ def _summary(report: ImportReport) -> str:
         exports=say(" of {count} exports", count=report.exports) if report.exports > 1 else "",
         format=report.format,
         rooms=_rooms_read(report, report.rooms),
-        told=say(", ").join(told),
+        told=say(", ").join(counts),
     )
     zone = say("; local times as those of {zone}", zone=report.time_zone) if report.time_zone else ""
     return f"{read}{zone}{_kinds(report)}"
@@ -541,15 +543,17 @@ async def _write(lore: Lore, room: str | None, sink: BinaryIO) -> int:
 
 async def _corrected(lore: Lore, room: str | None) -> dict[tuple[str, str], CorrectedLink]:
     """Return the corrected links by room and message."""
-    found: dict[tuple[str, str], CorrectedLink] = {}
+    corrected: dict[tuple[str, str], CorrectedLink] = {}
     after = ("", 0)
     while page := await lore.links.in_force(after=after, limit=_PAGE):
         after = page[-1].room_id, page[-1].number
-        for one in page:
-            gone = one.kind is CorrectionKind.ANSWERS and one.answers is None
-            if room in (None, one.room_id) and not gone:
-                found[one.room_id, one.message_id] = CorrectedLink(one.answers, one.by, one.at)
-    return found
+        for correction in page:
+            gone = correction.kind is CorrectionKind.ANSWERS and correction.answers is None
+            if room in (None, correction.room_id) and not gone:
+                corrected[correction.room_id, correction.message_id] = CorrectedLink(
+                    correction.answers, correction.by, correction.at
+                )
+    return corrected
 
 
 @contextmanager

@@ -96,17 +96,17 @@ def command(
     an error for options that do not go together, before anything is read. `before`: reads what `shows` compares the
     answer with. `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
     """
-    wanted = [one for one in verb.arguments if one.name not in without]
+    wanted = [argument for argument in verb.arguments if argument.name not in without]
     options = [
         _Option(
-            one,
-            names.get(one.name, one.name),
-            placed=one.name in placed,
-            spread=one.name in spread,
-            piped=one.name in piped,
+            argument,
+            names.get(argument.name, argument.name),
+            placed=argument.name in placed,
+            spread=argument.name in spread,
+            piped=argument.name in piped,
             bounded=bounded,
         )
-        for one in wanted
+        for argument in wanted
     ]
 
     def run(ctx: typer.Context, **values: Any) -> None:
@@ -117,13 +117,13 @@ def command(
         as_json, whom = values.pop("as_json", False), values.pop("viewer", None)
         own = {name: values.pop(name) for name in also}
         _check(verb, options, values)
-        asked = {one.argument.name: one.read(values[one.name]) for one in options}
+        arguments = {option.argument.name: option.read(values[option.name]) for option in options}
 
         async def work(lore: Lore) -> None:
             viewer = await viewer_of(lore, whom)
-            gives = await _read(lore, verb, options, asked, values)
+            gives = await _read(lore, verb, options, arguments, values)
             there = await before(lore, gives) if before else None
-            answer, call = await verb(lore, viewer, **gives), Call(gives, asked, there, own)
+            answer, call = await verb(lore, viewer, **gives), Call(gives, arguments, there, own)
             if as_json:
                 show.as_json(to_jsonable(in_json(answer, call) if in_json else answer))
             else:
@@ -133,8 +133,8 @@ def command(
 
         frame_of(ctx).run(work, creates=creates)
 
-    parameters = [parameter for one in options for parameter in one.parameters()]
-    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    parameters = [parameter for option in options for parameter in option.parameters()]
+    parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
     parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
     parameters += [_parameter("viewer", ShownTo, None)] if for_viewer else []
     as_json = Annotated[bool, typer.Option("--json", help=helped(_JSON))]
@@ -145,7 +145,7 @@ def command(
 
 def add_others(app: typer.Typer, verbs: Iterable[Verb]) -> None:
     """Add the commands of the verbs that have none yet to a group: they print the answer as JSON."""
-    there = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    there = {registered.name or getattr(registered.callback, "__name__", "") for registered in app.registered_commands}
     for verb in verbs:
         *group, name = verb.command.split() or [""]
         if group and name not in there:
@@ -158,7 +158,7 @@ async def _as_json(_: Lore, answer: Any, call: Call) -> None:
 
 def _become(run: Callable[..., None], verb: Verb, parameters: list[inspect.Parameter]) -> None:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = helped(verb.help)
 
 
@@ -192,22 +192,22 @@ class _Option:
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of the function: one, and a flag if a number can be taken away."""
-        one = self.argument
+        argument = self.argument
         kind, bounds = self._type()
         bounds = bounds if self.bounded else {}
-        more = [*([_PIPED] if self.piped else []), *([_MAY_BE_CLEARED] if one.clears and not self.off else [])]
-        help_ = told(one, *more)
+        more = [*([_PIPED] if self.piped else []), *([_MAY_BE_CLEARED] if argument.clears and not self.off else [])]
+        help_ = help_of(argument, *more)
         if self.placed:
             place = typer.Argument(help=help_, metavar=self.label, **bounds)
-            default = inspect.Parameter.empty if one.is_needed else one.default
+            default = inspect.Parameter.empty if argument.is_needed else argument.default
             return [_parameter(self.name, Annotated[kind, place], default)]
         short = ["-n"] if self.name == "limit" else []
         option = typer.Option(self.flags[0], *short, help=help_, **bounds)
-        found = [_parameter(self.name, Annotated[kind, option], self._default())]
+        parameters = [_parameter(self.name, Annotated[kind, option], self._default())]
         if self.off:
             cleared = helped(Help(*(text.format(name=self.name) for text in _CLEARED)))
-            found.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags[1], help=cleared)], False))
-        return found
+            parameters.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags[1], help=cleared)], False))
+        return parameters
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
         """Return the type of the parameter, and its bounds as Typer takes them."""
@@ -260,10 +260,10 @@ _MORE = (
 _BY_PART = (Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION)
 
 
-def told(one: Argument, *more: Help) -> str:
+def help_of(argument: Argument, *more: Help) -> str:
     """Return the help of an argument, with what commands say of its form, and with `more`."""
-    of_form = [text for forms, text in _MORE if isinstance(one.form, forms)]
-    return helped(one.help, *of_form, *([PART] if one.form in _BY_PART else []), *more)
+    of_form = [text for forms, text in _MORE if isinstance(argument.form, forms)]
+    return helped(argument.help, *of_form, *([PART] if argument.form in _BY_PART else []), *more)
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -273,28 +273,30 @@ def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> 
 def _check(verb: Verb, options: list[_Option], values: Mapping[str, Any]) -> None:
     """Raise `InvalidInput` for options that exclude each other, and if none is given of those that the verb needs some
     of."""
-    for one in options:
-        if one.off and values[one.off] and values[one.name] is not None:
-            raise InvalidInput(f"Give {one.flags[0]} or {one.flags[1]}, not both.")
-    some = [one for one in options if one.argument.name in verb.some_of]
-    if some and not any(values[one.name] not in (None, []) or values.get(one.off) for one in some):
-        flags = [flag for one in some for flag in one.flags]
+    for option in options:
+        if option.off and values[option.off] and values[option.name] is not None:
+            raise InvalidInput(f"Give {option.flags[0]} or {option.flags[1]}, not both.")
+    some = [alternative for alternative in options if alternative.argument.name in verb.some_of]
+    if some and not any(
+        values[alternative.name] not in (None, []) or values.get(alternative.off) for alternative in some
+    ):
+        flags = [flag for alternative in some for flag in alternative.flags]
         raise InvalidInput(f"Say what to change: {', '.join(flags)}.")
 
 
 async def _read(
-    lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], values: Mapping[str, Any]
+    lore: Lore, verb: Verb, options: list[_Option], arguments: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments that were given, with ids in place of names, and times in place of words. Raise
     `InvalidInput` in the words of the user."""
     given: dict[str, Any] = {}
-    for one in options:
-        name, value = one.argument.name, asked[one.argument.name]
-        if values.get(one.off):
+    for option in options:
+        name, value = option.argument.name, arguments[option.argument.name]
+        if values.get(option.off):
             given[name] = None
         elif value not in (None, []):
-            given[name] = await _value(lore, verb, one, value)
-    _check_span(lore, verb, options, asked, given)
+            given[name] = await _value(lore, verb, option, value)
+    _check_span(lore, verb, options, arguments, given)
     return given
 
 
@@ -313,9 +315,9 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     if form is Reference.NEW_ROOM:
         return await room_to_write(lore, value)
     if form in _BY_PART:
-        found = await lore.memories.named(value, "evolution" if form is Reference.EVOLUTION else "memory")
+        memory_id = await lore.memories.named(value, "evolution" if form is Reference.EVOLUTION else "memory")
         newest = form is Reference.MEMORY and verb.scope == "write"
-        return (await lore.memories.head(found, viewer=None)).memory_id if newest else found
+        return (await lore.memories.head(memory_id, viewer=None)).memory_id if newest else memory_id
     return value
 
 
@@ -326,22 +328,22 @@ def _moment(lore: Lore, verb: Verb, option: _Option, words: str, edge: Edge) -> 
 
 
 def _time(lore: Lore, option: _Option, text: str) -> datetime:
-    found = parse_time(text, zone=lore.settings.search.zone)
-    if found is None:
+    instant = parse_time(text, zone=lore.settings.search.zone)
+    if instant is None:
         raise InvalidInput(f"{option.label} is {text!r}; write a time such as 2024-05-01T12:30Z.")
-    return found
+    return instant
 
 
 def _check_span(
-    lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], given: Mapping[str, Any]
+    lore: Lore, verb: Verb, options: list[_Option], arguments: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
     """Raise `InvalidInput` if something ends before it begins, or what is written ends as it begins."""
-    span = [one for edge in verb.span or () for one in options if one.argument is edge]
-    first, last = (given.get(one.argument.name) for one in span) if len(span) == 2 else (None, None)
+    span = [option for edge in verb.span or () for option in options if option.argument is edge]
+    first, last = (given.get(option.argument.name) for option in span) if len(span) == 2 else (None, None)
     if first is None or last is None:
         return
     begin, end = span
-    until, since = asked[end.argument.name], asked[begin.argument.name]
+    until, since = arguments[end.argument.name], arguments[begin.argument.name]
     if verb.scope == "write" and last <= first:
         raise InvalidInput(f"{end.label} {until!r:.60} is not after {begin.label} {since!r:.60}; change one of them.")
     if is_before(_moment(lore, verb, end, until, "start"), last, first):

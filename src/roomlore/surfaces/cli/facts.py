@@ -52,11 +52,11 @@ async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
-    zone, found = lore.settings.search.zone, page.facts
-    if found:
+    zone = lore.settings.search.zone
+    if page.facts:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
-        show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
+        show.console().print(show.rows(shape, (_line(fact, zone) for fact in page.facts)))
     else:
         typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.asked["scope"])))
 
@@ -156,8 +156,8 @@ def import_(
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
     sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
     gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({say(fact.status)})"
-    said = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
-    return [fact.memory_id, show.clock(fact.updated_at), sure, *said]
+    cells = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
+    return [fact.memory_id, show.clock(fact.updated_at), sure, *cells]
 
 
 def _summary(report: FactImport) -> str:
@@ -167,7 +167,9 @@ def _summary(report: FactImport) -> str:
         "{count} unchanged": report.unchanged,
         "{count} skipped": len(report.skipped),
     }
-    told = say(", ").join(say(what, count=count) for what, count in counts.items() if count or what == "{count} added")
+    summary = say(", ").join(
+        say(what, count=count) for what, count in counts.items() if count or what == "{count} added"
+    )
     named = ", ".join([*(show.inert(scope, 60) for scope in report.scopes[:5]), *("…" for _ in report.scopes[5:6])])
     source = say("{form} of {scopes}", form=report.form, scopes=named) if named else report.form
-    return say("would come: {told} ({source})" if report.dry_run else "{told} ({source})", told=told, source=source)
+    return say("would come: {told} ({source})" if report.dry_run else "{told} ({source})", told=summary, source=source)

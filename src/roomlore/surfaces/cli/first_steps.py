@@ -126,7 +126,7 @@ async def _run(lore: Lore) -> _Shown:
 async def _ask(lore: Lore, question: DemoQuestion, chat: Sequence[StoredMessage]) -> _Asked:
     """Build the context of a question that is asked an hour after the chat, and delete the question again."""
     message_id = f"q{(await lore.rooms.get(DEMO_ROOM)).next_arrival}"  # the id of a deleted message stays taken
-    asked = Message(
+    question_message = Message(
         id=message_id,
         room_id=DEMO_ROOM,
         sender_id=question.sender_id,
@@ -135,15 +135,17 @@ async def _ask(lore: Lore, question: DemoQuestion, chat: Sequence[StoredMessage]
         mentions=question.mentions,
         sent_at=chat[-1].at + _PAUSE,
     )
-    await lore.messages.add(asked)
+    await lore.messages.add(question_message)
     try:
         built = await lore.context.build(DEMO_ROOM, message_id, viewer=None)
         message = (await lore.messages.get(DEMO_ROOM, message_id, viewer=None)).message
     finally:
         await lore.messages.delete(DEMO_ROOM, message_id)
-    held = {one.message.id for one in built.messages}
-    window = {one.id for one in chat[-built.window_messages :]}
-    missing = [one for one in chat if one.id in question.needed and one.id not in held]
+    held = {in_context.message.id for in_context in built.messages}
+    window = {chat_message.id for chat_message in chat[-built.window_messages :]}
+    missing = [
+        chat_message for chat_message in chat if chat_message.id in question.needed and chat_message.id not in held
+    ]
     return _Asked(message, built, missing, in_window=window.issuperset(question.needed))
 
 
@@ -151,13 +153,13 @@ async def _figures(lore: Lore, chat: Sequence[StoredMessage]) -> _Figures:
     """Measure the strategy in force on every message of a user. Nothing is recorded."""
     written = [m.id for m in chat if m.role is Role.USER]
     compared = [await lore.context.compare(DEMO_ROOM, message_id, viewer=None) for message_id in written]
-    built = [next(one for one in found if one.in_force) for found in compared]
+    built = [next(explanation for explanation in explanations if explanation.in_force) for explanations in compared]
     return _Figures(
         asked=len(built),
-        shown=sum(len(one.taken) for one in built),
-        tokens=sum(one.tokens for one in built),
-        window=max(one.window_messages for one in built),
-        window_tokens=sum(one.window_tokens for one in built),
+        shown=sum(len(explanation.taken) for explanation in built),
+        tokens=sum(explanation.tokens for explanation in built),
+        window=max(explanation.window_messages for explanation in built),
+        window_tokens=sum(explanation.window_tokens for explanation in built),
     )
 
 
@@ -165,21 +167,21 @@ def _tell(shown: _Shown, out: Console) -> None:
     chat = say(
         "{room}: {count} messages of one working day, several talks at once.", room=DEMO_ROOM, count=shown.messages
     )
-    asked = say(
+    asking = say(
         "Each of {count} questions comes an hour after the last message. What does one need to know to answer it?",
         count=len(shown.asked),
     )
     score = say("Each number is the probability that a message belongs with the question. After a pause all are low.")
-    out.print(f"{chat}\n{asked}\n{score}")
-    for one in [one for one in shown.asked if not one.missing]:
+    out.print(f"{chat}\n{asking}\n{score}")
+    for answered in [complete for complete in shown.asked if not complete.missing]:
         out.print()
-        show.context(one.context, one.message, out)
+        show.context(answered.context, answered.message, out)
     if lacking := list(_lacking(shown.asked)):
         out.print()
         out.print(Text("\n".join(lacking)))
     out.print()
     out.print(say("Contexts compared with the plain last messages, with the settings that `roomlore context` uses:"))
-    for figure in _told(shown):
+    for figure in _figure_lines(shown):
         out.print(Padding(Text(figure, "bold green"), (0, 0, 0, 2), expand=False))
     for answer in shown.found:
         out.print()
@@ -187,27 +189,27 @@ def _tell(shown: _Shown, out: Console) -> None:
         searching.found_in_lines(answer, out, shown.zone)
 
 
-def _lacking(asked: Sequence[_Asked]) -> Iterator[str]:
-    for one in asked:
-        if one.missing:
-            missing = "; ".join(f"{message.id} ({_quoted(message)})" for message in one.missing)
+def _lacking(questions: Sequence[_Asked]) -> Iterator[str]:
+    for question in questions:
+        if question.missing:
+            missing = "; ".join(f"{message.id} ({_quoted(message)})" for message in question.missing)
             yield say(
-                "Not right: the context of “{asked}” lacks {missing}", asked=_quoted(one.message), missing=missing
+                "Not right: the context of “{asked}” lacks {missing}", asked=_quoted(question.message), missing=missing
             )
 
 
 def _quoted(message: StoredMessage) -> str:
-    return f"{show.name(message)}: {show.said(message, _QUOTED)}"
+    return f"{show.name(message)}: {show.text_of(message, _QUOTED)}"
 
 
-def _told(shown: _Shown) -> Iterator[str]:
-    asked, figures, score = shown.asked, shown.figures, shown.score
+def _figure_lines(shown: _Shown) -> Iterator[str]:
+    questions, figures, score = shown.asked, shown.figures, shown.score
     yield say(
         "An hour later: {held} of {count} contexts hold all that the answer needs. The last {last} messages: {window}.",
-        held=sum(not one.missing for one in asked),
-        count=len(asked),
+        held=sum(not question.missing for question in questions),
+        count=len(questions),
         last=figures.window,
-        window=sum(one.in_window for one in asked),
+        window=sum(question.in_window for question in questions),
     )
     yield say(
         "During the chat: {replies} messages are platform replies, which name the message they answer. With the name "

@@ -87,9 +87,9 @@ class Frame:
                     return await work(lore)
                 except UnknownRoom as error:
                     meant = await lore.rooms.meant(error.room_id, viewer=None)
-                    told = f"{error} {meant}".rstrip()
+                    message = f"{error} {meant}".rstrip()
                     raise NotFound(
-                        f"{told} Looked for in {_place(settings)}; `roomlore rooms` lists the rooms."
+                        f"{message} Looked for in {_place(settings)}; `roomlore rooms` lists the rooms."
                     ) from error
                 except NotFound as error:
                     raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
@@ -159,7 +159,7 @@ class Group(TyperGroup):
 
     def _place_option(self, error: Any) -> None:
         name, ctx = getattr(error, "option_name", None), error.ctx
-        own = {option: one.metavar for one in self.params for option in one.opts}
+        own = {option: param.metavar for param in self.params for option in param.opts}
         if name in own and ctx is not None and ctx.parent is not None and "No such option" in error.message:
             command = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
             error.message = f"{name} goes before the command: roomlore {name} {own[name] or ''} {command}"
@@ -196,8 +196,8 @@ async def scope_named(lore: Lore, given: str) -> str:
         return scope
     person = await lore.privacy.person_named(name)
     if person != name:
-        told = say("Taking {name} as the name of {scope}.", name=show.inert(name), scope=show.inert(f"user:{person}"))
-        typer.echo(told, err=True)
+        notice = say("Taking {name} as the name of {scope}.", name=show.inert(name), scope=show.inert(f"user:{person}"))
+        typer.echo(notice, err=True)
     return f"user:{person}"
 
 

@@ -59,19 +59,19 @@ def say(english: str, /, **values: object) -> str:
     return known.get(english, english).format_map(values)
 
 
-def several(count: int, one: str, many: str, /, **values: object) -> str:
+def several(count: int, singular: str, many: str, /, **values: object) -> str:
     """Return one of two texts by the number, which is their field `count`. Chinese has the second one only."""
     single = count == 1 and interface_language() != "zh"
-    return say(one if single else many, count=count, **values)
+    return say(singular if single else many, count=count, **values)
 
 
-def causes(told: str) -> str:
+def causes(reason: str) -> str:
     """Return reasons of the library, which commas separate, in the user's language."""
     if interface_language() != "zh":
-        return told
-    parts = _COMMA.split(told)
-    said = list(map(into_chinese, parts))
-    return into_chinese(told) if said == parts else "，".join(said)
+        return reason
+    parts = _COMMA.split(reason)
+    translated_parts = list(map(into_chinese, parts))
+    return into_chinese(reason) if translated_parts == parts else "，".join(translated_parts)
 
 
 def translate_help(command: Any) -> None:
@@ -80,15 +80,15 @@ def translate_help(command: Any) -> None:
         return
     _translate_typer()
     known = {**_words("help"), **BESIDE}
-    for one in all_commands(command):
-        one.help = known.get(one.help or "", one.help)
-        for parameter in one.params:
-            if (said := getattr(parameter, "help", None)) is not None:
-                parameter.help = known.get(said, said)
+    for each in all_commands(command):
+        each.help = known.get(each.help or "", each.help)
+        for parameter in each.params:
+            if (help_text := getattr(parameter, "help", None)) is not None:
+                parameter.help = known.get(help_text, help_text)
             if isinstance(shown := getattr(parameter, "show_default", None), str):
                 parameter.show_default = shown.replace("the setting ", "设置 ")
-        own = one.get_help_option
-        one.get_help_option = lambda context, own=own: _with_help(own(context))
+        own = each.get_help_option
+        each.get_help_option = lambda context, own=own: _with_help(own(context))
 
 
 @cache
@@ -121,8 +121,8 @@ def _translate_usage_errors(rich_utils: Any) -> None:
 
     def in_chinese(self: Any) -> None:
         if (context := getattr(self, "ctx", None)) is not None:
-            told = context.get_usage()
-            context.get_usage = lambda: _usage_in_chinese(told)
+            usage = context.get_usage()
+            context.get_usage = lambda: _usage_in_chinese(usage)
         told_of_error = into_chinese(self.format_message())
         self.format_message = lambda: told_of_error
         print_error(self)
@@ -151,8 +151,8 @@ def all_commands(command: Any) -> Iterator[Any]:
     """Yield the command and those below it that are built. The program's own are translated when they are."""
     yield command
     below = getattr(command, "commands", {})
-    for one in below.values() if isinstance(below, dict) else ():
-        yield from all_commands(one)
+    for inner in below.values() if isinstance(below, dict) else ():
+        yield from all_commands(inner)
 
 
 def _with_help(option: Any) -> Any:

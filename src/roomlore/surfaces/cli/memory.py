@@ -99,8 +99,8 @@ def _waiting(scope: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    told = say("Reading what is new in {scope}", scope=show.inert(scope, 60))
-    with Console(stderr=True, highlight=False, markup=False).status(told):
+    notice = say("Reading what is new in {scope}", scope=show.inert(scope, 60))
+    with Console(stderr=True, highlight=False, markup=False).status(notice):
         yield
 
 
@@ -113,8 +113,8 @@ def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
         out.print(Text(_counts(result), "bold"))
     if result.rejected:
         out.print(Text(say("not followed:"), "yellow"))
-        for one in result.rejected:
-            out.print(show_memories.indented(_rejected(one, numbered=bool(result.model))))
+        for rejected in result.rejected:
+            out.print(show_memories.indented(_rejected(rejected, numbered=bool(result.model))))
     if result.remaining and not all_:
         left = several(
             result.remaining,
@@ -135,11 +135,11 @@ def _counts(result: EvolutionResult) -> str:
     return say(", ").join(say(_COUNTS[what], count=count) for what, count in to_jsonable(result.stats).items())
 
 
-def _rejected(one: Rejected, *, numbered: bool) -> Text:
-    why = translated(show.inert(one.reason))
+def _rejected(rejected: Rejected, *, numbered: bool) -> Text:
+    why = translated(show.inert(rejected.reason))
     return Text.assemble(
-        say("line {number}: {why}", number=one.line, why=why) if numbered else why,
-        (f"\n{show.inert(one.text, _REJECTED)}", "dim"),
+        say("line {number}: {why}", number=rejected.line, why=why) if numbered else why,
+        (f"\n{show.inert(rejected.text, _REJECTED)}", "dim"),
     )
 
 
@@ -227,21 +227,21 @@ def log(
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
         scope = await scope_named(lore, scope_of(group))
         await lore.rooms.check_there(scope)
-        found = await lore.memories.latest_changes(scope, limit=limit, since=since)
-        return found, await _records(lore, found), lore.settings.search.zone
+        changes = await lore.memories.latest_changes(scope, limit=limit, since=since)
+        return changes, await _records(lore, changes), lore.settings.search.zone
 
-    found, records, zone = frame_of(ctx).run(work)
+    changes, records, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
-        show_memories.log(found, records, show.console(), zone)
+        show.as_json(to_jsonable(changes))
+    elif changes:
+        show_memories.log(changes, records, show.console(), zone)
     else:
         typer.echo(say("Nothing has changed in what is remembered of {scope}.", scope=show.inert(scope_of(group))))
 
 
-async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
+async def _records(lore: Lore, changes: Iterable[Change]) -> dict[str, Evolution]:
     records: dict[str, Evolution] = {}
-    for known in {one.evolution_id for one in found if one.evolution_id}:
+    for known in {change.evolution_id for change in changes if change.evolution_id}:
         try:
             records[known] = await lore.memories.evolution(known)
         except NotFound:
@@ -249,25 +249,25 @@ async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
     return records
 
 
-async def _differs(lore: Lore, found: MemoryDiff, call: Call) -> None:
-    end = _end_in_words(lore, call.asked["end"] or "now", found.end)
-    show_memories.diff(found, show.console(), lore.settings.search.zone, end=end)
+async def _differs(lore: Lore, changes: MemoryDiff, call: Call) -> None:
+    end = _end_in_words(lore, call.asked["end"] or "now", changes.end)
+    show_memories.diff(changes, show.console(), lore.settings.search.zone, end=end)
 
 
-async def _then(lore: Lore, found: verbs.MemoriesThen, call: Call) -> None:
+async def _then(lore: Lore, then: verbs.MemoriesThen, call: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
-    told = say(
+    headline = say(
         "{scope} as of {time} ({zone}): {count} remembered"
-        if found.memories
+        if then.memories
         else "{scope} as of {time} ({zone}): nothing was remembered",
         scope=show.inert(scope_of(call.asked["scope"]), 80),
-        time=_end_in_words(lore, call.asked["at"], found.at),
+        time=_end_in_words(lore, call.asked["at"], then.at),
         zone=zone.key,
-        count=found.total,
+        count=then.total,
     )
-    out.print(Text(told, "bold"))
-    if found.memories:
-        show_memories.as_of(found.memories, out, zone)
+    out.print(Text(headline, "bold"))
+    if then.memories:
+        show_memories.as_of(then.memories, out, zone)
 
 
 async def _blamed(lore: Lore, found: Blame, _: Call) -> None:
@@ -307,10 +307,10 @@ def _memories(page: verbs.MemoriesOf, _: Call) -> Sequence[Memory]:
     return page.memories
 
 
-async def _versions(lore: Lore, found: list[Memory], _: Call) -> None:
+async def _versions(lore: Lore, versions: list[Memory], _: Call) -> None:
     zone, columns = lore.settings.search.zone, ("version", "memory", "made", "made by", "status", "statement", "why")
     shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
-    show.console().print(show.rows(shape, (_version_line(one, zone) for one in found)))
+    show.console().print(show.rows(shape, (_version_line(version, zone) for version in versions)))
 
 
 @app.command("show")
@@ -322,17 +322,17 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
         strength = strength_at(found.memory, lore.now())
         return found, strength, lore.settings.search.zone
 
-    found, strength, zone = frame_of(ctx).run(work)
+    blame, strength, zone = frame_of(ctx).run(work)
     if as_json:
-        versions = [to_jsonable(one.memory) for one in found.versions]
-        show.as_json({**to_jsonable(found.memory), "strength_now": round(strength, 6), "versions": versions})
+        versions = [to_jsonable(version.memory) for version in blame.versions]
+        show.as_json({**to_jsonable(blame.memory), "strength_now": round(strength, 6), "versions": versions})
         return
     out = show.console()
-    show_memories.memory(found.memory, strength, out, zone)
-    show_memories.versions(found, out, zone, evidence=False)
+    show_memories.memory(blame.memory, strength, out, zone)
+    show_memories.versions(blame, out, zone, evidence=False)
 
 
-async def _found(lore: Lore, answer: MemoryAnswer, _: Call) -> None:
+async def _show_search(lore: Lore, answer: MemoryAnswer, _: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
@@ -343,14 +343,16 @@ async def _found(lore: Lore, answer: MemoryAnswer, _: Call) -> None:
         out.print(Text(say("degraded: {why}", why=causes(show.inert(answer.degraded))), "yellow"))
 
 
-def _tell_list(found: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
+def _tell_list(memories: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
-        cells = ((_line(one, zone), show_memories.held(one, zone)) for one in found)
-        lines(((" ", first[0], statement(said), "  ".join(first[1:-1])) for first, said in cells), out)
+        cells = ((_line(memory, zone), show_memories.held(memory, zone)) for memory in memories)
+        lines(
+            ((" ", first[0], statement(statement_text), "  ".join(first[1:-1])) for first, statement_text in cells), out
+        )
         return
     shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
-    out.print(show.rows(shape, (_line(one, zone) for one in found)))
+    out.print(show.rows(shape, (_line(memory, zone) for memory in memories)))
 
 
 def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
@@ -377,16 +379,16 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
     ]
 
 
-def _asked_for(found: verbs.VisibleMemories, call: Call) -> list[Visibility]:
-    return [one for one in found.memories if not (call.own["withheld"] and one.shown)]
+def _wanted(visible: verbs.VisibleMemories, call: Call) -> list[Visibility]:
+    return [memory for memory in visible.memories if not (call.own["withheld"] and memory.shown)]
 
 
-async def _visible(_: Lore, found: verbs.VisibleMemories, call: Call) -> None:
-    every, room = found.memories, show.inert(call.asked["room"])
-    if told := _asked_for(found, call):
+async def _visible(_: Lore, visible: verbs.VisibleMemories, call: Call) -> None:
+    every, room = visible.memories, show.inert(call.asked["room"])
+    if listed := _wanted(visible, call):
         shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
-        show.console().print(show.rows(shape, map(privacy.seen, told)))
-    hidden = sum(not one.shown for one in every)
+        show.console().print(show.rows(shape, map(privacy.seen, listed)))
+    hidden = sum(not visibility.shown for visibility in every)
     typer.echo(
         say("{shown} may be shown in {room}, {hidden} not.", shown=len(every) - hidden, room=room, hidden=hidden)
     )
@@ -396,7 +398,7 @@ _NAMES = {"scope": "group", "memory_id": "memory", "evolution_id": "evolution", 
 history = command(verbs.HISTORY, _versions, names=_NAMES)
 app.command("list")(command(verbs.LIST, _listed, in_json=_memories, after=_meant, names=_NAMES, without=("offset",)))
 app.command("history")(history)
-app.command("search")(command(verbs.SEARCH, _found, names=_NAMES | {"include_ended": "ended"}))
+app.command("search")(command(verbs.SEARCH, _show_search, names=_NAMES | {"include_ended": "ended"}))
 app.command("evolve")(evolve)
 app.command("log")(log)
 app.command("diff")(command(verbs.DIFF, _differs, names=_NAMES | {"start": "from", "end": "to"}, placed=("end",)))
@@ -408,5 +410,5 @@ app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)
 _WITHHELD = Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")]
-visible = command(verbs.VISIBLE, _visible, in_json=_asked_for, also={"withheld": (_WITHHELD, False)})
+visible = command(verbs.VISIBLE, _visible, in_json=_wanted, also={"withheld": (_WITHHELD, False)})
 add_others(app, verbs.VERBS)

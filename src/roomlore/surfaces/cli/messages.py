@@ -38,10 +38,12 @@ def delete_message(
     async def find(lore: Lore) -> tuple[str, StoredMessage | None]:
         here = await lore.rooms.named(room, viewer=None)
         try:
-            found = (await lore.messages.get(here, await lore.messages.named(here, message), viewer=None)).message
+            stored_message = (
+                await lore.messages.get(here, await lore.messages.named(here, message), viewer=None)
+            ).message
         except Deleted:
             return here, None
-        return here, (await with_people_named(lore, [found]))[0]
+        return here, (await with_people_named(lore, [stored_message]))[0]
 
     here, there = frame_of(ctx).run(find)
     gone = message if there is None else there.id
@@ -59,8 +61,8 @@ def delete_message(
 
 def _confirm_deletion(message: StoredMessage) -> None:
     """Ask if a message is to be deleted, and end the program if it is not."""
-    asked = say("Delete {text!r} of {sender}?", text=show.inert(message.text, 80), sender=show.name(message))
-    typer.confirm(asked, abort=True, err=True)
+    question = say("Delete {text!r} of {sender}?", text=show.inert(message.text, 80), sender=show.name(message))
+    typer.confirm(question, abort=True, err=True)
 
 
 links_app = typer.Typer(
@@ -121,8 +123,8 @@ def undo_correction(
 async def _with_people_named(
     lore: Lore, entry: CorrectedEntry, answered: StoredMessage | None
 ) -> tuple[CorrectedEntry, StoredMessage | None]:
-    said, *there = await with_people_named(lore, [entry.message, *([answered] if answered else [])])
-    return replace(entry, message=said), there[0] if there else None
+    shown, *there = await with_people_named(lore, [entry.message, *([answered] if answered else [])])
+    return replace(entry, message=shown), there[0] if there else None
 
 
 async def _answered_message(lore: Lore, entry: Entry) -> StoredMessage | None:
@@ -143,8 +145,8 @@ def _tell_link(entry: CorrectedEntry, answered: StoredMessage | None, *, as_json
     else:
         share = entry.link.parent_probability
         likely = "" if entry.link.is_certain else say(" ({share:.2f} likely)", share=share)
-        said = f"{show.name(answered)}: {show.inert(answered.text, 160)}"
-        typer.echo(f"  {say('answers{likely} {said}', likely=likely, said=said)}")
+        answer = f"{show.name(answered)}: {show.inert(answered.text, 160)}"
+        typer.echo(f"  {say('answers{likely} {said}', likely=likely, said=answer)}")
     if entry.relinked or entry.left:
         typer.echo(f"  {say('other messages with a new link or thread: {count}', count=entry.relinked)}")
     if entry.left:
@@ -165,27 +167,33 @@ def list_corrections(
     async def work(lore: Lore) -> list[Correction]:
         return await lore.links.corrections(await lore.rooms.named(room, viewer=None), before=before, limit=limit)
 
-    found = frame_of(ctx).run(work)
+    corrections = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(to_jsonable(found))
+        show.as_json(to_jsonable(corrections))
         return
-    if not found:
+    if not corrections:
         none = say("No corrections in {room}.", room=show.inert(room))
         typer.echo(none if before is None else say("Nothing found."))
         return
     shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
-    show.console().print(show.rows(shape, map(_correction_line, found)))
-    if len(found) == limit:
-        typer.echo(say("more: {option}", option=f"--before {found[-1].number}"), err=True)
+    show.console().print(show.rows(shape, map(_correction_line, corrections)))
+    if len(corrections) == limit:
+        typer.echo(say("more: {option}", option=f"--before {corrections[-1].number}"), err=True)
 
 
-def _correction_line(one: Correction) -> list[str]:
-    said = {
+def _correction_line(correction: Correction) -> list[str]:
+    effect = {
         CorrectionKind.ANSWERS: say(
-            "answers {message}", message=show.inert(one.answers or say("a deleted message"), 80)
+            "answers {message}", message=show.inert(correction.answers or say("a deleted message"), 80)
         ),
         CorrectionKind.NOTHING: say("answers nothing"),
         CorrectionKind.UNDONE: say("taken back"),
-    }[one.kind]
-    said += "" if one.standing or one.kind is CorrectionKind.UNDONE else say(" (no longer)")
-    return [str(one.number), show.clock(one.at), show.inert(one.message_id, 80), said, show.inert(one.by, 60)]
+    }[correction.kind]
+    effect += "" if correction.standing or correction.kind is CorrectionKind.UNDONE else say(" (no longer)")
+    return [
+        str(correction.number),
+        show.clock(correction.at),
+        show.inert(correction.message_id, 80),
+        effect,
+        show.inert(correction.by, 60),
+    ]

@@ -50,26 +50,29 @@ def doctor(
     from roomlore.wiring import diagnose
 
     how: Literal["quick", "thorough"] = "thorough" if thorough else "quick"
-    found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, integrity=how, timeout_seconds=timeout))
-    verdict = worst(found)
+    findings = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, integrity=how, timeout_seconds=timeout))
+    verdict = worst(findings)
     if as_json:
-        show.as_json({"verdict": verdict, "findings": [_finding_fields(one) for one in found]})
+        show.as_json({"verdict": verdict, "findings": [_finding_fields(finding) for finding in findings]})
     else:
         shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
-        show.console().print(show.rows(shape, map(_finding_line, found)))
+        show.console().print(show.rows(shape, map(_finding_line, findings)))
     if verdict == "fail":
         raise typer.Exit(1)
 
 
 def _finding_fields(finding: Finding) -> dict[str, object]:
-    told = {"told": finding.told, "advice": finding.advice, "ms": finding.ms}
-    return {"part": finding.part, "verdict": finding.verdict, **told}
+    texts = {"told": finding.told, "advice": finding.advice, "ms": finding.ms}
+    return {"part": finding.part, "verdict": finding.verdict, **texts}
 
 
 def _finding_line(finding: Finding) -> list[str]:
     ms = "–" if finding.ms is None else f"{finding.ms:.0f}"
     language = interface_language()
-    state, todo = doctor_words.told(finding.said, language=language), doctor_words.told(finding.todo, language=language)
+    state, todo = (
+        doctor_words.phrase(finding.said, language=language),
+        doctor_words.phrase(finding.todo, language=language),
+    )
     part = doctor_words.part(finding.part, language=language)
     return [say(finding.verdict), show.inert(part), ms, show.inert(state), show.inert(todo)]
 
@@ -114,13 +117,13 @@ def create_key(
         return await lore.keys.create(name, scopes=tuple(scope or ("read", "write")))
 
     key, secret = frame_of(ctx).run(work, creates=True)
-    told = say(
+    notice = say(
         "Key {key} for tenant {tenant}: {scopes}. It is shown this once:",
         key=key.key_id,
         tenant=key.tenant,
         scopes=", ".join(key.scopes),
     )
-    typer.echo(told, err=True)
+    typer.echo(notice, err=True)
     typer.echo(secret)
 
 
@@ -135,12 +138,12 @@ def list_keys(
     async def work(lore: Lore) -> list[ApiKey]:
         return await lore.keys.list(all_tenants=every_tenant)
 
-    found = frame_of(ctx).run(work)
+    keys = frame_of(ctx).run(work)
     if as_json:
-        show.as_json([{**to_jsonable(key), "tenant": key.tenant} for key in found])
+        show.as_json([{**to_jsonable(key), "tenant": key.tenant} for key in keys])
         return
     shape = show.table("id", "tenant", "name", "scopes", "created", "revoked", fixed=("id", "created", "revoked"))
-    show.console().print(show.rows(shape, map(_key_line, found)))
+    show.console().print(show.rows(shape, map(_key_line, keys)))
 
 
 def _key_line(key: ApiKey) -> list[str]:
@@ -175,21 +178,29 @@ def list_tenants(ctx: typer.Context, as_json: AsJson = False) -> None:
     async def work(lore: Lore) -> dict[str, list[Standing]]:
         return {tenant: await lore.quotas.standing(tenant) for tenant in await lore.quotas.tenants()}
 
-    found = frame_of(ctx).run(work)
+    standings_by_tenant = frame_of(ctx).run(work)
     if as_json:
-        show.as_json({tenant: to_jsonable(standings) for tenant, standings in found.items()})
+        show.as_json({tenant: to_jsonable(standings) for tenant, standings in standings_by_tenant.items()})
         return
-    lines = [_standing_line(tenant, one) for tenant, standings in found.items() for one in standings]
+    lines = [
+        _standing_line(tenant, standing) for tenant, standings in standings_by_tenant.items() for standing in standings
+    ]
     shape = show.table(
         "tenant", "limit", "used", "most", "reset at", right=("used", "most"), fixed=("limit", "reset at")
     )
     show.console().print(show.rows(shape, lines))
 
 
-def _standing_line(tenant: str, one: Standing) -> list[str]:
-    used = "–" if one.used is None else f"{one.used:,}"
-    most = say(_NO_LIMIT) if one.most is None else f"{one.most:,}"
-    return [show.inert(tenant), one.limit, used, f"{most}{' *' if one.own else ''}", show.clock(one.resets_at)]
+def _standing_line(tenant: str, standing: Standing) -> list[str]:
+    used = "–" if standing.used is None else f"{standing.used:,}"
+    most = say(_NO_LIMIT) if standing.most is None else f"{standing.most:,}"
+    return [
+        show.inert(tenant),
+        standing.limit,
+        used,
+        f"{most}{' *' if standing.own else ''}",
+        show.clock(standing.resets_at),
+    ]
 
 
 @tenants_app.command("limit")
@@ -239,14 +250,14 @@ def set_limits(
         return await lore.quotas.own()
 
     frame = frame_of(ctx)
-    found = frame.run(work, creates=True)
+    limits = frame.run(work, creates=True)
     if as_json:
-        show.as_json(dict(found))
-    elif found:
-        told = say(", ").join(
-            f"{name} {say(_NO_LIMIT) if most is None else f'{most:,}'}" for name, most in found.items()
+        show.as_json(dict(limits))
+    elif limits:
+        limits_text = say(", ").join(
+            f"{name} {say(_NO_LIMIT) if most is None else f'{most:,}'}" for name, most in limits.items()
         )
-        typer.echo(say("Tenant {tenant} has limits of its own: {limits}.", tenant=frame.tenant, limits=told))
+        typer.echo(say("Tenant {tenant} has limits of its own: {limits}.", tenant=frame.tenant, limits=limits_text))
     else:
         typer.echo(say("Tenant {tenant} has the limits of the settings.", tenant=frame.tenant))
 
@@ -319,12 +330,12 @@ def list_models(
     """List the models with their providers, and which of these have a key."""
     if ctx.invoked_subcommand is not None:
         return
-    found = _with_models(ctx, lambda models: models.list_available_models(internal=internal))
+    models = _with_models(ctx, lambda models: models.list_available_models(internal=internal))
     if as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
+        show.as_json(to_jsonable(models))
+    elif models:
         shape = show.table("model", "name", "provider", "its id there", "key", "stands", fixed=("model",))
-        show.console().print(show.rows(shape, (line for one in found for line in _model_lines(one))))
+        show.console().print(show.rows(shape, (line for model in models for line in _model_lines(model))))
     else:
         typer.echo(
             say("No models to choose from; name some under `models:` in the section `memory:` of roomlore.yaml.")
@@ -366,10 +377,10 @@ def _with_models(ctx: typer.Context, work: Callable[[ModelService], Awaitable[T]
 def _model_lines(model: ModelStatus) -> Iterator[list[str]]:
     name, shown = show.inert(model.model_id), show.inert(model.display_name)
     for place, provider in enumerate(model.providers):
-        told = (name, shown) if not place else ("", "")
+        names = (name, shown) if not place else ("", "")
         there = (show.inert(provider.name), show.inert(provider.model_id))
         yield [
-            *told,
+            *names,
             *there,
             show.inert(provider.key_variable) if provider.key_variable else say("needs none"),
             say("ready") if provider.usable else say("not ready"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 
-async def _found(lore: Lore, answer: SearchAnswer, call: Call) -> None:
+async def _show_answer(lore: Lore, answer: SearchAnswer, call: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
     if not answer.hits:
         out.print(say("Nothing in {where} fits; try other words.", where=show.inert(call.asked["room"], 80)))
@@ -29,7 +29,7 @@ async def _replied(_: Lore, reply: Reply, __: Call) -> None:
     typer.echo(show.inert_piece(reply.text))
 
 
-ask = command(verbs.ASK, _found)
+ask = command(verbs.ASK, _show_answer)
 _NAMES = {"statement": "text", "memory_id": "id"}
 remember = command(verbs.REMEMBER, facts.added, after=facts.unknown, names=_NAMES, spread=("statement",), creates=True)
 _NAMES_OF_REPLY = {"sender_id": "sender", "message_id": "id"}

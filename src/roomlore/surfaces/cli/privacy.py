@@ -86,19 +86,19 @@ def audience(
             await lore.rooms.remove_members(here, remove)
         return before, await lore.rooms.people(here)
 
-    before, found = frame_of(ctx).run(work, creates=new)
+    before, membership = frame_of(ctx).run(work, creates=new)
     if as_json:
-        show.as_json(to_jsonable(found))
+        show.as_json(to_jsonable(membership))
         return
-    told = say("all members are known") if found.complete else say("members are not all known")
-    called = show.inert(found.room_id)
-    typer.echo(say("{room}: {kind}, {told}", room=called, kind=say(found.kind or _UNKNOWN), told=told))
+    completeness = say("all members are known") if membership.complete else say("members are not all known")
+    called = show.inert(membership.room_id)
+    typer.echo(say("{room}: {kind}, {told}", room=called, kind=say(membership.kind or _UNKNOWN), told=completeness))
     shape = show.table(
         "person", "member", "joined", "left", "last spoke", fixed=("member", "joined", "left", "last spoke")
     )
-    lines = [_line(name, presence) for name, presence in sorted(found.people.items())]
+    lines = [_line(name, presence) for name, presence in sorted(membership.people.items())]
     show.console().print(show.rows(shape, lines))
-    if gone := _gone(before, found):
+    if gone := _gone(before, membership):
         typer.echo(say("Marked as left: {people}", people=", ".join(map(show.inert, gone))))
 
 
@@ -138,21 +138,27 @@ def _time(at: datetime | None) -> str:
     return show.clock(at) if at else ""
 
 
-def seen(one: Visibility) -> list[str]:
+def seen(visibility: Visibility) -> list[str]:
     """Return a line of the table of `roomlore visible`."""
-    memory = one.memory
-    mark = say("shown") if one.shown else say("withheld")
+    memory = visibility.memory
+    mark = say("shown") if visibility.shown else say("withheld")
     named = show_memories.short(memory.memory_id)
-    return [mark, named, show.inert(memory.scope), show.inert(memory.statement), say("; ").join(why(one.reasons))]
+    return [
+        mark,
+        named,
+        show.inert(memory.scope),
+        show.inert(memory.statement),
+        say("; ").join(why(visibility.reasons)),
+    ]
 
 
 def why(reasons: Sequence[Reason]) -> list[str]:
     """Return the reasons for people to read. If something was not heard, that decides, and only that is said."""
-    unheard = [one for one in reasons if one.kind == "unheard"]
-    return [_said(one) for one in unheard or reasons]
+    unheard = [unheard_reason for unheard_reason in reasons if unheard_reason.kind == "unheard"]
+    return [_reason_line(reason) for reason in unheard or reasons]
 
 
-def _said(reason: Reason) -> str:
+def _reason_line(reason: Reason) -> str:
     room = show.inert(reason.evidence.room_id) if reason.evidence else ""
     return say(_REASONS[reason.kind], room=room, who=show.inert(reason.target or ""))
 
@@ -252,8 +258,8 @@ def forget(
 
 def _say_meant(frame: Frame, user: str) -> None:
     """Tell on standard error which people a misspelt id may mean."""
-    if told := frame.run(lambda lore: scope_meant(lore, f"user:{user}")):
-        typer.echo(translated(show.inert(told)), err=True)
+    if meant := frame.run(lambda lore: scope_meant(lore, f"user:{user}")):
+        typer.echo(translated(show.inert(meant)), err=True)
 
 
 async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetReport, dict[str, str]]:
@@ -285,19 +291,19 @@ def report(done: ForgetReport, out: Console, rooms: Mapping[str, str] | None = N
         out.print(Text(say("Would go of {person}:" if done.dry_run else "Gone of {person}:", person=name), "bold"))
         for place, count in done.places.items():
             out.print(f"  {count:>7}  {translated(PLACES_IN_WORDS.get(place, show.inert(place)))}")
-        for told in _memories(done):
-            out.print(f"  {told}")
+        for line in _memories(done):
+            out.print(f"  {line}")
     for room in done.rooms_removed:
         called = (rooms or {}).get(room, "")
         named = f"{show.inert(room, 80)} ({show.inert(called, 80)})" if called else show.inert(room, 80)
         out.print(f"  {say('the whole room {room}', room=named)}")
     for place, count in done.same_words.items():
-        told = say("same words, kept: {count} in {place}", count=count, place=translated(show.inert(place)))
-        out.print(Text(f"  {told}", "dim"))
-    for one in done.left:
-        place, why = translated(show.inert(one.place)), translated(show.inert(one.why))
-        told = say("left: {count} in {place}: {why}", count=one.count, place=place, why=why)
-        out.print(Text(f"  {told}", "yellow"))
+        line = say("same words, kept: {count} in {place}", count=count, place=translated(show.inert(place)))
+        out.print(Text(f"  {line}", "dim"))
+    for remainder in done.left:
+        place, why = translated(show.inert(remainder.place)), translated(show.inert(remainder.why))
+        line = say("left: {count} in {place}: {why}", count=remainder.count, place=place, why=why)
+        out.print(Text(f"  {line}", "yellow"))
     if done.checked:
         rows, tables = sum(done.checked.values()), len(done.checked)
         out.print(
@@ -313,13 +319,13 @@ def _memories(done: ForgetReport) -> Iterator[str]:
         else:
             yield several(retired, "{count} memory retired", "{count} memories retired")
     if rewritten := len(done.rewritten):
-        one, many = (
+        singular, many = (
             "{count} memory would be rewritten without the person",
             "{count} memories would be rewritten without the person",
         )
         if not done.dry_run:
-            one, many = "{count} memory stays without the person", "{count} memories stay without the person"
-        yield several(rewritten, one, many)
+            singular, many = "{count} memory stays without the person", "{count} memories stay without the person"
+        yield several(rewritten, singular, many)
 
 
 def verify(
@@ -341,9 +347,11 @@ def verify(
         with telling.status(say("Reading")) as status:
 
             def progress(come: VerifyProgress) -> None:
-                told = say("Read {memories} memories of {scopes} scopes", memories=come.memories, scopes=come.scopes)
+                status_text = say(
+                    "Read {memories} memories of {scopes} scopes", memories=come.memories, scopes=come.scopes
+                )
                 more = say(", ") + show.counted(come.messages, "message") if come.messages else ""
-                status.update(f"{told}{more}")
+                status.update(f"{status_text}{more}")
 
             try:
                 return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
@@ -351,30 +359,32 @@ def verify(
                 meant = await scope_meant(lore, scope) if scope else ""
                 raise NotFound(f"{error} {meant}".rstrip()) from error
 
-    found = frame_of(ctx).run(work)
+    verification = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(to_jsonable(found))
+        show.as_json(to_jsonable(verification))
     else:
-        _findings(found, show.console())
-    if not found.sound:
+        _findings(verification, show.console())
+    if not verification.sound:
         raise typer.Exit(1)
 
 
-def _findings(found: VerifyReport, out: Console) -> None:
+def _findings(verification: VerifyReport, out: Console) -> None:
     """Print the faults with what to do, the notes, and what was checked."""
-    for fault in found.faults:
+    for fault in verification.faults:
         check = (f"{translated(fault.check)}  ", "bold red")
-        out.print(Text.assemble(check, f"{_placed(fault.where)}: {_found(fault.found)}"))
+        out.print(Text.assemble(check, f"{_placed(fault.where)}: {_fault_text(fault.found)}"))
         out.print(Text(f"  {translated(fault.mend)}", "dim"))
-    for note in found.notes:
-        out.print(Text(f"{say('note')}  {_placed(note.where)}: {_found(note.found)}", "yellow"))
-    listed = say(", ").join(_looked_at(what, count) for what, count in found.checked.items())
-    if not (found.checked or found.counts):
+    for note in verification.notes:
+        out.print(Text(f"{say('note')}  {_placed(note.where)}: {_fault_text(note.found)}", "yellow"))
+    listed = say(", ").join(_looked_at(what, count) for what, count in verification.checked.items())
+    if not (verification.checked or verification.counts):
         out.print(say("Looked at nothing."))
         return
     checked = say("Looked at {what}.", what=listed)
-    count = sum(found.counts.values())
-    verdict = say("All of it holds together.") if found.sound else several(count, "{count} fault.", "{count} faults.")
+    count = sum(verification.counts.values())
+    verdict = (
+        say("All of it holds together.") if verification.sound else several(count, "{count} fault.", "{count} faults.")
+    )
     out.print(f"{checked} {verdict}")
 
 
@@ -398,5 +408,5 @@ def _placed(text: str) -> str:
 _PLACES = ("scope", "memory", "change", "lineage", "room", "archive", "message", "mark", "table")
 
 
-def _found(text: str) -> str:
+def _fault_text(text: str) -> str:
     return translated(show.inert(text))

@@ -69,22 +69,24 @@ def evaluate(
 ) -> None:
     """Tell how well roomlore does on your own rooms, without labels and without a model; exits with 1 if something
     leaks, or if --least is missed."""
-    asked = None if questions is None else _rows(questions)
+    question_rows = None if questions is None else _rows(questions)
     hidden = None if forbidden is None else _rows(forbidden)
 
     async def work(lore: Lore) -> Evaluation:
         chosen = [await lore.rooms.named(room, viewer=None) for room in rooms or ()]
-        return await lore.evaluation.run(chosen or None, questions=asked, forbidden=hidden, sample=sample, seed=seed)
+        return await lore.evaluation.run(
+            chosen or None, questions=question_rows, forbidden=hidden, sample=sample, seed=seed
+        )
 
-    found = frame_of(ctx).run(work)
+    evaluation = frame_of(ctx).run(work)
     if report is not None:
-        report.write_text(page(found), encoding="utf-8")
+        report.write_text(page(evaluation), encoding="utf-8")
     if as_json:
-        show.as_json(figures(found))
+        show.as_json(figures(evaluation))
     else:
-        _print(found)
-    reached = found.found.value
-    if found.leaks or (least is not None and (reached is None or reached < least)):
+        _print(evaluation)
+    reached = evaluation.found.value
+    if evaluation.leaks or (least is not None and (reached is None or reached < least)):
         raise typer.Exit(1)
 
 
@@ -100,22 +102,22 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def figures(found: Evaluation) -> dict[str, Any]:
+def figures(evaluation: Evaluation) -> dict[str, Any]:
     """Return the report as JSON values, with the shares of all rooms."""
-    whole = {"found": _figure(found.found), "window": _figure(found.window)}
-    return {**to_jsonable(found), **whole, "tokens": found.tokens, "window_tokens": found.window_tokens}
+    whole = {"found": _figure(evaluation.found), "window": _figure(evaluation.window)}
+    return {**to_jsonable(evaluation), **whole, "tokens": evaluation.tokens, "window_tokens": evaluation.window_tokens}
 
 
 def _figure(share: Share) -> dict[str, Any]:
     return {**to_jsonable(share), "share": share.value, "interval": share.interval}
 
 
-def _print(found: Evaluation) -> None:
+def _print(evaluation: Evaluation) -> None:
     out = show.console()
     numbers = ("messages", "replies", "tried", "found", "last 20", "size", "tokens", "of last 20")
     shape = show.table("room", *numbers, right=numbers)
-    out.print(show.rows(shape, map(_line, found.rooms)))
-    for line in _words(found):
+    out.print(show.rows(shape, map(_line, evaluation.rooms)))
+    for line in _words(evaluation):
         out.print(line)
 
 
@@ -134,15 +136,15 @@ def _line(room: RoomScore) -> list[str]:
     ]
 
 
-def _words(found: Evaluation) -> Iterator[Text]:
-    if found.found.cases:
+def _words(evaluation: Evaluation) -> Iterator[Text]:
+    if evaluation.found.cases:
         text = say(
             "{found} of contexts hold the answered message; of the last 20, {window}; {tokens}",
-            found=found.found,
-            window=found.window,
-            tokens=tokens_saved(found),
+            found=evaluation.found,
+            window=evaluation.window,
+            tokens=tokens_saved(evaluation),
         )
-        few = caution(found)
+        few = caution(evaluation)
         yield Text(text, "yellow" if few else "green")
         if few:
             yield Text(translated(few), "yellow")
@@ -150,35 +152,39 @@ def _words(found: Evaluation) -> Iterator[Text]:
         yield Text(
             say("No platform replies: import an export that says what answers what, or give --questions."), "yellow"
         )
-    if found.asked:
-        shares = ", ".join(f"{rank}: {share}" for rank, share in found.asked.recall.items())
-        told = say(
-            "questions answered within the first {shares}; {ms:.0f} ms a search", shares=shares, ms=found.asked.ms
+    if evaluation.asked:
+        shares = ", ".join(f"{rank}: {share}" for rank, share in evaluation.asked.recall.items())
+        sentence = say(
+            "questions answered within the first {shares}; {ms:.0f} ms a search", shares=shares, ms=evaluation.asked.ms
         )
-        yield Text(told)
-        if found.asked.contexts.cases:
-            told = say(
+        yield Text(sentence)
+        if evaluation.asked.contexts.cases:
+            sentence = say(
                 "contexts of the messages that ask hold an answer: {held}; {tokens:.0f} tokens on average",
-                held=found.asked.contexts,
-                tokens=found.asked.context_tokens,
+                held=evaluation.asked.contexts,
+                tokens=evaluation.asked.context_tokens,
             )
-            yield Text(told)
-        for question in found.asked.missed:
+            yield Text(sentence)
+        for question in evaluation.asked.missed:
             yield Text(f"  {say('missed: {question}', question=show.inert(question, 120))}", "yellow")
-    if found.forbidden:
+    if evaluation.forbidden:
         yield Text(
-            say("forbidden texts: {count} looked for, {shown} shown", count=found.forbidden, shown=len(found.leaks)),
-            "red" if found.leaks else "green",
+            say(
+                "forbidden texts: {count} looked for, {shown} shown",
+                count=evaluation.forbidden,
+                shown=len(evaluation.leaks),
+            ),
+            "red" if evaluation.leaks else "green",
         )
-    for leak in found.leaks:
+    for leak in evaluation.leaks:
         viewer, text = show.inert(leak.viewer, 60), show.inert(leak.text, 60)
-        told = say("{viewer} is shown {text!r} ({where})", viewer=viewer, text=text, where=show.inert(leak.where))
-        yield Text(f"  {told}")
+        sentence = say("{viewer} is shown {text!r} ({where})", viewer=viewer, text=text, where=show.inert(leak.where))
+        yield Text(f"  {sentence}")
 
 
-def tokens_saved(found: Evaluation) -> str:
+def tokens_saved(evaluation: Evaluation) -> str:
     """Return what contexts cost beside the last 20 messages, for people."""
-    return say("tokens: {verdict}", verdict=show.verdict(found.tokens, found.window_tokens or 1))
+    return say("tokens: {verdict}", verdict=show.verdict(evaluation.tokens, evaluation.window_tokens or 1))
 
 
 _STYLE = """
@@ -190,54 +196,56 @@ td.n,th.n{text-align:right}svg{width:100%;height:auto}.leak{color:#b00020}
 _WIDE, _HIGH, _NAME = 640, 22, 150
 
 
-def page(found: Evaluation) -> str:
+def page(evaluation: Evaluation) -> str:
     """Return the page, which needs nothing from elsewhere."""
-    parts = "\n".join(_parts(found))
+    parts = "\n".join(_parts(evaluation))
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>roomlore eval</title>'
     begun = f"<!doctype html>\n<html lang={interface_language()}>"
     return f"{begun}<head>{head}<style>{_STYLE}</style></head><body>\n{parts}\n</body></html>\n"
 
 
-def _parts(found: Evaluation) -> Iterator[str]:
+def _parts(evaluation: Evaluation) -> Iterator[str]:
     yield f"<h1>{say('How well roomlore does on these rooms')}</h1>"
     how = say(
         "Platform replies were hidden one at a time. A context counts if it still holds the message that was answered. "
         "Seed {seed}, {seconds:.1f} s. In brackets: the interval that holds the share of all replies 19 times of 20.",
-        seed=found.seed,
-        seconds=found.seconds,
+        seed=evaluation.seed,
+        seconds=evaluation.seconds,
     )
     yield f"<p>{how}</p>"
-    if few := caution(found):
+    if few := caution(evaluation):
         yield f'<p class="leak">{_text(translated(few))}</p>'
-    yield bars([("roomlore", found.found), (say("last 20 messages"), found.window)])
+    yield bars([("roomlore", evaluation.found), (say("last 20 messages"), evaluation.window)])
     spent = say(
         "Tokens of the contexts: {tokens:,}; of the last 20 messages: {window:,}.",
-        tokens=found.tokens,
-        window=found.window_tokens,
+        tokens=evaluation.tokens,
+        window=evaluation.window_tokens,
     )
     yield f"<p>{spent}</p>"
-    yield _table(found.rooms)
-    if found.asked:
-        yield from _questions(found.asked)
-    if found.forbidden:
-        told = say("{count} were looked for, {shown} are shown.", count=found.forbidden, shown=len(found.leaks))
-        yield f"<h2>{say('Forbidden texts')}</h2><p>{told}</p>"
-        for leak in found.leaks:
+    yield _table(evaluation.rooms)
+    if evaluation.asked:
+        yield from _questions(evaluation.asked)
+    if evaluation.forbidden:
+        sentence = say(
+            "{count} were looked for, {shown} are shown.", count=evaluation.forbidden, shown=len(evaluation.leaks)
+        )
+        yield f"<h2>{say('Forbidden texts')}</h2><p>{sentence}</p>"
+        for leak in evaluation.leaks:
             viewer, text, where = _text(leak.viewer), _text(leak.text), _text(leak.where)
-            told = say("{viewer} is shown “{text}” ({where}).", viewer=viewer, text=text, where=where)
-            yield f'<p class="leak">{told}</p>'
+            sentence = say("{viewer} is shown “{text}” ({where}).", viewer=viewer, text=text, where=where)
+            yield f'<p class="leak">{sentence}</p>'
 
 
-def _questions(asked: QuestionScore) -> Iterator[str]:
+def _questions(score: QuestionScore) -> Iterator[str]:
     yield f"<h2>{say('Questions')}</h2>"
-    yield bars([(say("within the first {rank}", rank=rank), share) for rank, share in asked.recall.items()])
-    told = say("{ms:.0f} ms a search; {tokens:.0f} tokens of hits on average.", ms=asked.ms, tokens=asked.tokens)
-    yield f"<p>{told}</p>"
-    if asked.contexts.cases:
-        yield bars([(say("context of the message"), asked.contexts)])
-        yield f"<p>{say('{tokens:.0f} tokens of a context on average.', tokens=asked.context_tokens)}</p>"
-    if asked.missed:
-        yield f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in asked.missed)}</ul>"
+    yield bars([(say("within the first {rank}", rank=rank), share) for rank, share in score.recall.items()])
+    sentence = say("{ms:.0f} ms a search; {tokens:.0f} tokens of hits on average.", ms=score.ms, tokens=score.tokens)
+    yield f"<p>{sentence}</p>"
+    if score.contexts.cases:
+        yield bars([(say("context of the message"), score.contexts)])
+        yield f"<p>{say('{tokens:.0f} tokens of a context on average.', tokens=score.context_tokens)}</p>"
+    if score.missed:
+        yield f"<ul>{''.join(f'<li>{_text(missed)}</li>' for missed in score.missed)}</ul>"
 
 
 def _table(rooms: tuple[RoomScore, ...]) -> str:
@@ -262,8 +270,8 @@ def bars(rows: list[tuple[str, Share]]) -> str:
     """Return a picture of shares as bars, each with its margin."""
     drawn = "".join(_bar(place, name, share) for place, (name, share) in enumerate(rows))
     high = len(rows) * (_HIGH + 8)
-    told = "; ".join(f"{name}: {share}" for name, share in rows)
-    return f'<svg viewBox="0 0 {_WIDE} {high}" role="img" aria-label="{_text(told)}" fill="currentColor">{drawn}</svg>'
+    label = "; ".join(f"{name}: {share}" for name, share in rows)
+    return f'<svg viewBox="0 0 {_WIDE} {high}" role="img" aria-label="{_text(label)}" fill="currentColor">{drawn}</svg>'
 
 
 def _bar(place: int, name: str, share: Share) -> str:
@@ -281,7 +289,7 @@ def _bar(place: int, name: str, share: Share) -> str:
 
 
 def _text(text: str) -> str:
-    return escape("".join(one if one.isprintable() else "\ufffd" for one in text))
+    return escape("".join(character if character.isprintable() else "\ufffd" for character in text))
 
 
 def tune(
@@ -397,10 +405,10 @@ async def _exported(_: Lore, rows: AsyncIterator[Mapping[str, Any]], call: Call)
     typer.echo(say("wrote {contexts}", contexts=show.counted(count, "context")), err=True)
 
 
-async def _reported(_: Lore, found: UsageReport, __: Call) -> None:
+async def _reported(_: Lore, report: UsageReport, __: Call) -> None:
     numbers = ("contexts", "rooms", "tokens", "saved", "score", "ms", "degraded", "answered", "judged", "feedback")
     shape = show.table("arm", *numbers, right=numbers)
-    show.console().print(show.rows(shape, map(_arm, found.arms)))
+    show.console().print(show.rows(shape, map(_arm, report.arms)))
 
 
 def _arm(arm: ArmReport) -> list[str]:

@@ -53,26 +53,26 @@ def rooms(
         fit = [room for room in every if part is None or _has(room, part)]
         return fit, "" if fit or part is None else await lore.rooms.meant(part, viewer=None)
 
-    found, meant = frame_of(ctx).run(work)
+    page_rooms, meant = frame_of(ctx).run(work)
     if meant:
         typer.echo(translated(show.inert(meant, 1_000)), err=True)
     if as_json:
-        show.as_json(to_jsonable(found))
+        show.as_json(to_jsonable(page_rooms))
         return
-    if part is not None and not found:
+    if part is not None and not page_rooms:
         typer.echo(say("No room has {part} in its id or name.", part=show.inert(part, 80)))
         return
-    named = any(room.name for room in found)
+    named = any(room.name for room in page_rooms)
     columns = ("room", *(["name"] if named else []), "messages", "last message", "own settings")
     shape = show.table(*columns, right=("messages",), fixed=("last message",))
-    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in found)))
+    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in page_rooms)))
 
 
 async def _all_rooms(lore: Lore) -> list[Room]:
-    found: list[Room] = []
-    while page := await lore.rooms.page(after=found[-1].room_id if found else None, limit=_PAGE, viewer=None):
-        found += page
-    return found
+    rooms_read: list[Room] = []
+    while page := await lore.rooms.page(after=rooms_read[-1].room_id if rooms_read else None, limit=_PAGE, viewer=None):
+        rooms_read += page
+    return rooms_read
 
 
 def _has(room: Room, part: str) -> bool:
@@ -117,36 +117,38 @@ def threads(
 def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
         here = await lore.rooms.named(room, viewer=None)
-        found: list[tuple[int, Thread]] = []
+        shown_threads: list[tuple[int, Thread]] = []
         after = 0
         while page := await lore.rooms.threads(here, after=after, limit=_PAGE):
             after, notices = page[-1][0], await _notices(lore, here, page)
-            found = [*found, *(pair for pair in page if pair[1].thread_id not in notices)][-limit:]
+            shown_threads = [*shown_threads, *(pair for pair in page if pair[1].thread_id not in notices)][-limit:]
         async with lore.storage.reading(lore.tenant) as unit:
-            return found, await unit.rooms.participants(room_id=here)
+            return shown_threads, await unit.rooms.participants(room_id=here)
 
-    found, names = frame.run(work)
+    shown_threads, names = frame.run(work)
     if as_json:
-        show.as_json([{"arrival": arrival, **to_jsonable(one)} for arrival, one in found])
+        show.as_json([{"arrival": arrival, **to_jsonable(thread)} for arrival, thread in shown_threads])
         return
     out = show.console()
     if ids:
-        for _, one in found:
-            title = _heading(one, names)
-            out.print(Text.assemble((show.inert(one.thread_id, show.WHOLE_ID), "dim"), f"  {title}"), soft_wrap=True)
+        for _, thread in shown_threads:
+            title = _heading(thread, names)
+            out.print(Text.assemble((show.inert(thread.thread_id, show.WHOLE_ID), "dim"), f"  {title}"), soft_wrap=True)
         return
     shape = show.one_line(title=None, count=None, who=22, last=None, first=None)
     heads = (say("title"), say("count"), say("who"), say("last"), say("first"))
     shape.add_row(*(Text(head, "bold") for head in heads))
-    for _, one in found:
-        who = ", ".join(show.inert(names.get(sender) or sender, 24) for sender in one.senders)
-        title = _heading(one, names)
-        shape.add_row(title, str(one.messages), who, show.clock(one.last_sent_at)[5:], show.inert(one.thread_id))
+    for _, thread in shown_threads:
+        who = ", ".join(show.inert(names.get(sender) or sender, 24) for sender in thread.senders)
+        title = _heading(thread, names)
+        shape.add_row(
+            title, str(thread.messages), who, show.clock(thread.last_sent_at)[5:], show.inert(thread.thread_id)
+        )
     out.print(shape)
 
 
-def _heading(one: Thread, names: Mapping[str, str]) -> str:
-    return show.inert(one.title or with_names(one.first_text, names, ()), 160) or say("(no text)")
+def _heading(thread: Thread, names: Mapping[str, str]) -> str:
+    return show.inert(thread.title or with_names(thread.first_text, names, ()), 160) or say("(no text)")
 
 
 async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) -> set[str]:
@@ -160,11 +162,11 @@ async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) ->
 def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> list[Entry]:
         here = await lore.rooms.named(room, viewer=None)
-        found = await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
+        thread_entries = await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
         if as_json:
-            return found
-        named = await with_people_named(lore, (entry.message for entry in found))
-        return [replace(one, message=its) for one, its in zip(found, named, strict=True)]
+            return thread_entries
+        named = await with_people_named(lore, (entry.message for entry in thread_entries))
+        return [replace(thread_entry, message=its) for thread_entry, its in zip(thread_entries, named, strict=True)]
 
     entries = frame.run(work)
     if as_json:
@@ -182,7 +184,7 @@ def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool
         shape.add_row(
             Text(show.clock(message_.at)[5:], "dim"),
             Text(show.name(message_), "bold"),
-            show.said(message_, 400),
+            show.text_of(message_, 400),
             Text(share, "dim"),
             Text(show.inert(message_.id), "dim"),
         )
@@ -209,13 +211,13 @@ def settings(
     frame = frame_of(ctx)
     from roomlore.settings import explain
 
-    found = explain(frame.settings()) if room is None else _room_settings(frame, room, wanted)
+    rows = explain(frame.settings()) if room is None else _room_settings(frame, room, wanted)
     if as_json:
-        show.as_json([one._asdict() for one in found])
+        show.as_json([row._asdict() for row in rows])
         return
     shape = show.table("section", "setting", "value", "source", "meaning", fixed=("section", "setting"))
-    told = (one._replace(description=translated(one.description)) for one in found)
-    show.console().print(show.rows(shape, told))
+    translated_rows = (row._replace(description=translated(row.description)) for row in rows)
+    show.console().print(show.rows(shape, translated_rows))
 
 
 def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row]:
@@ -225,8 +227,8 @@ def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row
         here = await lore.rooms.named(room, viewer=None)
         if changes:
             await lore.rooms.configure(here, changes)
-        found = await lore.rooms.settings(here)
-        return [row(name, value, _source(lore.settings, name, source)) for name, (value, source) in found.items()]
+        in_force = await lore.rooms.settings(here)
+        return [row(name, value, _source(lore.settings, name, source)) for name, (value, source) in in_force.items()]
 
     return frame.run(work)
 
@@ -324,7 +326,7 @@ def context(
     out = show.console()
     show.context(built, trigger.message, out, signals=explain)
     if ids:
-        show.ids((one.message for one in built.messages), out)
+        show.ids((in_context.message for in_context in built.messages), out)
     if heading and heading.title:
         out.print(Text(f"  {show.heading(heading)}", "dim"))
     if explain:
@@ -337,14 +339,14 @@ def _explain(trigger: Entry, built: Context, out: Console) -> None:
     for line in _COLUMNS if out.width >= show.WIDE else _NO_ROOM:
         out.print(say(line, columns=show.WIDE))
     out.print()
-    told = {
+    facts = {
         "type": say(str(features.message_type)),
         "keywords": show.inert(", ".join(features.keywords)) or "–",
         "mentions": show.inert(", ".join(features.mentions)) or "–",
         "answers": _answered(link, built),
         "new topic": say("probability {share:.2f}", share=link.new_probability),
     }
-    for name, value in told.items():
+    for name, value in facts.items():
         out.print(f"{show.padded(say(name), _NAMES)}{value}")
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from roomlore.core.attachments import found_words
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.derived import told
+from roomlore.surfaces.cli.derived import help_of
 from roomlore.surfaces.cli.frame import frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
@@ -40,7 +40,7 @@ _MARKED = "bold red"
 
 def search(
     ctx: typer.Context,
-    words: Annotated[list[str], typer.Argument(metavar="[ROOM] QUERY", help=told(SEARCH["query"], _ROOM_FIRST))],
+    words: Annotated[list[str], typer.Argument(metavar="[ROOM] QUERY", help=help_of(SEARCH["query"], _ROOM_FIRST))],
     viewer: Annotated[
         str | None,
         typer.Option(help="Search all rooms that `room:<id>` (or by name) or `user:<id>` may see; then give no ROOM."),
@@ -48,13 +48,13 @@ def search(
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", help=told(SEARCH["limit"]))] = 10,
-    mode: Annotated[str, typer.Option(help=told(SEARCH["mode"]))] = "hybrid",
-    sender: Annotated[list[str] | None, typer.Option(help=told(SEARCH["sender_ids"]))] = None,
-    since: Annotated[str | None, typer.Option(help=told(SEARCH["since"]))] = None,
-    until: Annotated[str | None, typer.Option(help=told(SEARCH["until"]))] = None,
-    asked_at: Annotated[str | None, typer.Option(help=told(SEARCH["asked_at"]))] = None,
-    conversation: Annotated[bool, typer.Option("--conversation", help=told(SEARCH["conversation"]))] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
+    mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",
+    sender: Annotated[list[str] | None, typer.Option(help=help_of(SEARCH["sender_ids"]))] = None,
+    since: Annotated[str | None, typer.Option(help=help_of(SEARCH["since"]))] = None,
+    until: Annotated[str | None, typer.Option(help=help_of(SEARCH["until"]))] = None,
+    asked_at: Annotated[str | None, typer.Option(help=help_of(SEARCH["asked_at"]))] = None,
+    conversation: Annotated[bool, typer.Option("--conversation", help=help_of(SEARCH["conversation"]))] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
     """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best."""
@@ -93,7 +93,7 @@ def search(
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
         where = say("these rooms") if room is None else show.inert(room, 80)
         out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
-    found(answer, out, zone, headings)
+    hits(answer, out, zone, headings)
 
 
 async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
@@ -111,7 +111,7 @@ def _time(lore: Lore, option: str, text: str | None) -> datetime | None:
     return moment(option, text, now=lore.now(), zone=lore.settings.search.zone, edge="start")
 
 
-def found(
+def hits(
     answer: SearchAnswer, out: Console, zone: ZoneInfo, headings: Mapping[tuple[str, str], Heading] | None = None
 ) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
@@ -134,7 +134,7 @@ def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
             f"{hit.score:.2f}",
             Text(show.clock(message.at)[5:], "dim"),
             Text(show.name(message), "bold"),
-            _said(message, answer.query),
+            _marked_text(message, answer.query),
             Text(show.inert(message.id), "dim"),
         )
     out.print(shape)
@@ -152,10 +152,10 @@ def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading:
         ("" if answer.room_id else f"  {say('in {room}', room=show.inert(message.room_id, 80))}", "dim"),
     )
     out.print(head)
-    around = [line for one in hit.conversation for line in _around(hit, one, query)]
+    around = [line for in_conversation in hit.conversation for line in _around(hit, in_conversation, query)]
     thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
     for below in (
-        *(around or [_said(hit.message, query)]),
+        *(around or [_marked_text(hit.message, query)]),
         *thread,
         Text(causes(show.inert(hit.reason)), "dim italic"),
     ):
@@ -166,20 +166,20 @@ def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading:
 def _around(hit: SearchHit, message: StoredMessage, query: str) -> Iterator[Text]:
     """Yield the messages of the hit's conversation, the hit itself under an arrow."""
     if message.arrival == hit.message.arrival:
-        yield Text.assemble("> ", _said(message, query))
+        yield Text.assemble("> ", _marked_text(message, query))
     else:
         head = f"  {show.clock(message.at)}  {show.name(message)}: "
-        yield Text.assemble((head, "dim"), _said(message, query))
+        yield Text.assemble((head, "dim"), _marked_text(message, query))
 
 
-def _said(message: StoredMessage, query: str) -> Text:
+def _marked_text(message: StoredMessage, query: str) -> Text:
     """Return the message with the words of the query marked; of a long one the part with most of them."""
     text = show.inert(f"{message.text} {found_words(message)}".rstrip(), _READ)
     shown, places = show.excerpt(text, show.matches(text, query), _SHOWN)
-    said = Text(shown or say("(no text)"), "" if shown else "dim")
+    marked = Text(shown or say("(no text)"), "" if shown else "dim")
     for place in places:
-        said.stylize(_MARKED, *place)
-    return said
+        marked.stylize(_MARKED, *place)
+    return marked
 
 
 def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:

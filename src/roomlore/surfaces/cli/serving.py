@@ -165,16 +165,16 @@ def _what(settings: Settings) -> str:
 
 
 def _manners(settings: Settings, lore: Lore) -> list[str]:
-    said = [_zone(settings)]
+    manners = [_zone(settings)]
     if not lore.jobs.shared:
         return [
-            *said,
+            *manners,
             say("Work is kept in this process alone (durable_work); one that is killed begins it anew from the data."),
         ]
     if settings.database.database_url.startswith("postgres"):
-        return said
+        return manners
     return [
-        *said,
+        *manners,
         say("On SQLite one process works at a time, a server too: the others stand by and follow when it ends."),
     ]
 

@@ -31,23 +31,23 @@ _LONG = 20_000
 _ID = 80
 
 
-def sessions(found: Iterable[Session], out: Console) -> None:
+def sessions(listed: Iterable[Session], out: Console) -> None:
     """Print sessions, one in each line."""
     shape = show.table("conversation", "mode", "user", "changed", "checkpoint", fixed=("mode", "changed"))
-    out.print(show.rows(shape, map(_line, found)))
+    out.print(show.rows(shape, map(_line, listed)))
 
 
-def _line(one: Session) -> list[str]:
-    checkpoint = one.checkpoint_id or "–"
-    names = show.inert(one.conversation_id, _ID), str(one.mode), show.inert(one.user_id, _ID) or "–"
-    return [*names, show.clock(one.updated_at), checkpoint]
+def _line(session: Session) -> list[str]:
+    checkpoint = session.checkpoint_id or "–"
+    names = show.inert(session.conversation_id, _ID), str(session.mode), show.inert(session.user_id, _ID) or "–"
+    return [*names, show.clock(session.updated_at), checkpoint]
 
 
 def standing(value: SessionValue, out: Console) -> None:
     """Print a session's state in one line."""
-    meta, flow, said = value.meta, value.flow_context, value.message_context
+    meta, flow, messages = value.meta, value.flow_context, value.message_context
     parts = [
-        said.mode,
+        messages.mode,
         _turns(flow.turn_count),
         *_named("user {name}", meta.user_id),
         *_named("agent {name}", flow.current_agent_key),
@@ -61,16 +61,16 @@ def standing(value: SessionValue, out: Console) -> None:
 def whole(value: SessionValue, out: Console) -> None:
     """Print a session: its state, its summary, the last turns, and the data stored with it."""
     standing(value, out)
-    said = value.message_context
-    if said.summary:
+    messages = value.message_context
+    if messages.summary:
         out.print()
-        told = say("summary (checkpoint {checkpoint})", checkpoint=show.inert(said.checkpoint_message_id, _ID))
-        out.print(Text(told, "bold"))
-        _lines(said.summary, out)
-    if said.window_messages:
+        heading = say("summary (checkpoint {checkpoint})", checkpoint=show.inert(messages.checkpoint_message_id, _ID))
+        out.print(Text(heading, "bold"))
+        _lines(messages.summary, out)
+    if messages.window_messages:
         out.print()
         out.print(Text(say("the last turns"), "bold"))
-        for message in said.window_messages:
+        for message in messages.window_messages:
             _lines(f"{message.get('role', '')}: {message.get('content', '')}", out)
     out.print()
     print_state(value, out)
@@ -98,25 +98,25 @@ def print_context(built: SessionContext, window: int, out: Console, *, covered: 
     for note in _notes(built, covered=covered):
         out.print(Text(note, "yellow"))
     if built.covers_through:
-        told = say(
+        line = say(
             "history through message {message}, checkpoint in force: {checkpoint}",
             message=show.inert(built.covers_through, _ID),
             checkpoint=built.checkpoint_id or say("none"),
         )
-        out.print(Text(told, "dim"), soft_wrap=True)
+        out.print(Text(line, "dim"), soft_wrap=True)
 
 
 def _gauge(built: SessionContext, window: int) -> Text:
     share = built.token_ratio
     full = min(_BAR, round(share * _BAR))
     colour = "yellow" if built.should_checkpoint_summary else "green"
-    told = say(
+    summary = say(
         "{tokens:,} of {window:,} tokens ({share:.1f} %)",
         tokens=built.estimated_tokens,
         window=window,
         share=share * 100,
     )
-    parts = say(", ").join((told, _turns(built.turns), built.mode))
+    parts = say(", ").join((summary, _turns(built.turns), built.mode))
     return Text.assemble(("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {parts}")
 
 
@@ -146,39 +146,45 @@ def _window_advice(built: SessionContext) -> str:
     )
 
 
-def print_checkpoint(one: Checkpoint, out: Console) -> None:
+def print_checkpoint(checkpoint: Checkpoint, out: Console) -> None:
     """Print a checkpoint that was just put in force."""
-    _lines(one.summary, out)
+    _lines(checkpoint.summary, out)
     out.print()
-    through = show.inert(one.covers_through or "", _ID)
-    told = say(
+    through = show.inert(checkpoint.covers_through or "", _ID)
+    line = say(
         "checkpoint {checkpoint} (number {number}, by {by}): {tokens:,} tokens stand for {turns}{covers}",
-        checkpoint=one.checkpoint_id,
-        number=one.number,
-        by=show.inert(one.made_by, _ID),
-        tokens=one.tokens,
-        turns=_turns(one.turns),
+        checkpoint=checkpoint.checkpoint_id,
+        number=checkpoint.number,
+        by=show.inert(checkpoint.made_by, _ID),
+        tokens=checkpoint.tokens,
+        turns=_turns(checkpoint.turns),
         covers=say(", through message {message}", message=through) if through else "",
     )
-    out.print(Text(told, "green"), soft_wrap=True)
-    if one.coverage_assumed:
+    out.print(Text(line, "green"), soft_wrap=True)
+    if checkpoint.coverage_assumed:
         assumed = say("coverage assumed: tell it with --covers-through or --token, else turns may be lost")
         out.print(Text(assumed, "yellow"), soft_wrap=True)
 
 
-def print_checkpoints(found: Iterable[Checkpoint], out: Console) -> None:
+def print_checkpoints(checkpoints: Iterable[Checkpoint], out: Console) -> None:
     """Print checkpoints and resets, one in each line."""
     columns = ("number", "made", "by", "turns", "tokens", "summary")
     shape = show.table(*columns, right=("number", "turns", "tokens"), fixed=("made",))
-    out.print(show.rows(shape, map(_mark, found)))
+    out.print(show.rows(shape, map(_mark, checkpoints)))
 
 
-def _mark(one: Checkpoint) -> list[str]:
-    made_at = show.clock(one.created_at)
-    if one.kind == "reset":
-        return [str(one.number), made_at, "–", "–", "–", say("(reset: begun anew)")]
-    numbers = [str(one.turns), f"{one.tokens:,}"]
-    return [str(one.number), made_at, show.inert(one.made_by, _ID), *numbers, show.inert(one.summary, 160)]
+def _mark(checkpoint: Checkpoint) -> list[str]:
+    made_at = show.clock(checkpoint.created_at)
+    if checkpoint.kind == "reset":
+        return [str(checkpoint.number), made_at, "–", "–", "–", say("(reset: begun anew)")]
+    numbers = [str(checkpoint.turns), f"{checkpoint.tokens:,}"]
+    return [
+        str(checkpoint.number),
+        made_at,
+        show.inert(checkpoint.made_by, _ID),
+        *numbers,
+        show.inert(checkpoint.summary, 160),
+    ]
 
 
 def _lines(text: str, out: Console) -> None:
@@ -237,26 +243,26 @@ def _conversation(call: Call) -> str:
 
 
 def _written(turn: TurnResult, call: Call) -> None:
-    told, name = "turn {turn} is in {conversation} ({mode})", show.inert(turn.turn_id)
-    typer.echo(say(told, turn=name, conversation=_conversation(call), mode=turn.mode))
+    sentence, name = "turn {turn} is in {conversation} ({mode})", show.inert(turn.turn_id)
+    typer.echo(say(sentence, turn=name, conversation=_conversation(call), mode=turn.mode))
 
 
 def _summarised(made: Checkpoint | None, call: Call) -> None:
     if made is None:
-        told = "Nothing was said in {conversation} that no summary covers; nothing is changed."
-        typer.echo(say(told, conversation=_conversation(call)))
+        sentence = "Nothing was said in {conversation} that no summary covers; nothing is changed."
+        typer.echo(say(sentence, conversation=_conversation(call)))
     else:
         print_checkpoint(made, show.console())
 
 
 def _begun_anew(_: SessionValue, call: Call) -> None:
-    told = "{conversation} begins anew; what was said before stays stored and is not shown."
-    typer.echo(say(told, conversation=_conversation(call)))
+    sentence = "{conversation} begins anew; what was said before stays stored and is not shown."
+    typer.echo(say(sentence, conversation=_conversation(call)))
 
 
-def _listed(found: list[Checkpoint], call: Call) -> None:
-    if found:
-        print_checkpoints(found, show.console())
+def _listed(checkpoints: list[Checkpoint], call: Call) -> None:
+    if checkpoints:
+        print_checkpoints(checkpoints, show.console())
     else:
         typer.echo(say("{conversation} has no checkpoint yet.", conversation=_conversation(call)))
 
@@ -271,7 +277,9 @@ async def _is_covered(lore: Lore, built: SessionContext) -> bool:
     if not built.checkpoint_id:
         return False
     latest = await lore.sessions.checkpoints(built.conversation_id, limit=1, viewer=None)
-    return [(one.checkpoint_id, one.covers_through) for one in latest] == [(built.checkpoint_id, built.covers_through)]
+    return [(checkpoint.checkpoint_id, checkpoint.covers_through) for checkpoint in latest] == [
+        (built.checkpoint_id, built.covers_through)
+    ]
 
 
 def _check_turn(values: Mapping[str, Any]) -> None:
@@ -297,18 +305,18 @@ _command("create", verbs.CREATE, lambda value, _: standing(value, show.console()
 @app.command("list", help=helped(verbs.LIST.help))
 def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: AsJson = False) -> None:
     async def work(lore: Lore) -> list[Session]:
-        found, whom = list[Session](), await viewer_of(lore, viewer)
+        sessions_read, whom = list[Session](), await viewer_of(lore, viewer)
         while page := await lore.sessions.page(
-            after=found[-1].conversation_id if found else None, limit=_PAGE, viewer=whom
+            after=sessions_read[-1].conversation_id if sessions_read else None, limit=_PAGE, viewer=whom
         ):
-            found += page
-        return found
+            sessions_read += page
+        return sessions_read
 
-    found = frame_of(ctx).run(work)
+    sessions_read = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(to_jsonable(map(session_line, found)))
-    elif found:
-        sessions(found, show.console())
+        show.as_json(to_jsonable(map(session_line, sessions_read)))
+    elif sessions_read:
+        sessions(sessions_read, show.console())
     else:
         database = show.inert(frame_of(ctx).place())
         typer.echo(

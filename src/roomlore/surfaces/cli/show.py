@@ -127,7 +127,7 @@ def as_json(value: Any, *, indent: int | None = 2) -> None:
 def ids(messages: Iterable[StoredMessage], out: Console) -> None:
     """Print a line for each message that begins with its whole id, however wide the terminal is."""
     for message in messages:
-        line = f"  {clock(message.at)}  {name(message)}: {said(message)}"
+        line = f"  {clock(message.at)}  {name(message)}: {text_of(message)}"
         out.print(Text.assemble((inert(message.id, WHOLE_ID), "dim"), line), soft_wrap=True)
 
 
@@ -182,7 +182,7 @@ def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
             bar(candidate.score, out) if candidate.signals else Text(),
             f"{candidate.score:.2f}" if candidate.signals else "",
             Text(name(message), "bold"),
-            f"{'→ ' if message.id == built.parent else ''}{said(message)}",
+            f"{'→ ' if message.id == built.parent else ''}{text_of(message)}",
             *(_five(candidate.signals) if signals else ()),
             Text(reason(candidate.reason, wide=wide), "dim"),
         )
@@ -198,21 +198,21 @@ def bar(share: float, out: Console) -> Text:
     return Text(f"{'█' * whole + (_EIGHTHS[rest] if rest else ''):<{_BAR}}", "green")
 
 
-def reason(told: str, *, wide: bool) -> str:
+def reason(text: str, *, wide: bool) -> str:
     """Return the reason without the number that the bar shows, and in a narrow terminal without what is in brackets."""
-    plain = _NUMBER.sub("", inert(told))
+    plain = _NUMBER.sub("", inert(text))
     shown = plain if wide else _BESIDE.sub("", plain)
     if interface_language() == "zh":
         return causes(shown)
     return shown if wide else shown.replace("the same thread", "same thread")
 
 
-def said(message: StoredMessage, longest: int = 160) -> str:
+def text_of(message: StoredMessage, longest: int = 160) -> str:
     """Return the text of a message in one line; of one without words what it holds."""
     if message.text.strip():
         return inert(message.text, longest)
-    kind, told = attachment(message)
-    return f"({': '.join(part for part in (say(kind or 'no text'), inert(told, 80)) if part)})"
+    kind, caption = attachment(message)
+    return f"({': '.join(part for part in (say(kind or 'no text'), inert(caption, 80)) if part)})"
 
 
 def _five(signals: Signals | None) -> list[str]:
@@ -274,13 +274,13 @@ def matches(text: str, query: str) -> list[Span]:
     """Return the words of the text that are in the query, in any form; Chinese by pairs of characters. In order,
     without overlaps."""
     words, pieces = _wanted(query)
-    found: list[Span] = []
+    spans: list[Span] = []
     for run in _RUN.finditer(text):
         if run["word"] is None:
-            found += (Span(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
+            spans += (Span(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
         elif words.intersection(terms(run[0])):
-            found.append(Span(*run.span()))
-    return found
+            spans.append(Span(*run.span()))
+    return spans
 
 
 def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[Span]]:
@@ -292,7 +292,7 @@ def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[S
     cut = truncate(text[start:], longest)
     before, after = "…" if start else "", "…" if start + len(cut) < len(text) else ""
     moved = [Span(at - start + len(before), to - start + len(before)) for at, to in marks if at >= start]
-    return f"{before}{cut}{after}", [one for one in moved if one.to <= len(before) + len(cut)]
+    return f"{before}{cut}{after}", [span for span in moved if span.to <= len(before) + len(cut)]
 
 
 def _wanted(query: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -38,8 +38,8 @@ def short(known: str) -> str:
     return show.inert(known if len(known) <= _WHOLE else known[-SHORT:])
 
 
-def statement(said: str, style: str = "") -> Text:
-    return Text(show.inert(said, _LONGEST), style)
+def statement(text: str, style: str = "") -> Text:
+    return Text(show.inert(text, _LONGEST), style)
 
 
 def difference(old: str, new: str) -> Text:
@@ -51,17 +51,17 @@ def difference(old: str, new: str) -> Text:
     return text
 
 
-def held(one: Memory, zone: ZoneInfo) -> str:
+def held(memory_: Memory, zone: ZoneInfo) -> str:
     """Return the statement, with since when it holds and when it ends, if that is known."""
-    begins = "" if one.valid_from is None else say("from {time}", time=_day_or_time(one.valid_from, zone))
-    ends = say("until {end}", end=end_of(one, zone)) if one.valid_until else ""
-    told = " ".join(filter(None, (begins, ends)))
-    return show.inert(one.statement) + (f" ({told})" if told else "")
+    begins = "" if memory_.valid_from is None else say("from {time}", time=_day_or_time(memory_.valid_from, zone))
+    ends = say("until {end}", end=end_of(memory_, zone)) if memory_.valid_until else ""
+    times = " ".join(filter(None, (begins, ends)))
+    return show.inert(memory_.statement) + (f" ({times})" if times else "")
 
 
-def end_of(one: Memory, zone: ZoneInfo) -> str:
+def end_of(memory_: Memory, zone: ZoneInfo) -> str:
     """Return when a memory ends; '' if it does not. One that ends at midnight holds to the end of the day before."""
-    return "" if one.valid_until is None else end_at(one.valid_until, zone)
+    return "" if memory_.valid_until is None else end_at(memory_.valid_until, zone)
 
 
 def end_at(ends: datetime, zone: ZoneInfo) -> str:
@@ -78,14 +78,16 @@ def _is_midnight(at: datetime, zone: ZoneInfo) -> bool:
     return show.clock(at, zone).endswith(" 00:00")
 
 
-def lines(found: Iterable[tuple[str, str, Text, str]], out: Console) -> None:
+def lines(rows: Iterable[tuple[str, str, Text, str]], out: Console) -> None:
     """Print lines of a sign, the short id, the statement, and below it the reason."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for sign, known, said, why in found:
-        whole = Text.assemble(said, ("\n" + "\n".join(map(show.inert, why.splitlines())), "dim")) if why else said
+    for sign, known, sentence, why in rows:
+        whole = (
+            Text.assemble(sentence, ("\n" + "\n".join(map(show.inert, why.splitlines())), "dim")) if why else sentence
+        )
         grid.add_row(Text(sign, _STYLES[sign]), Text(known, "yellow"), whole)
     if grid.row_count:
         out.print(indented(grid))
@@ -95,55 +97,60 @@ def indented(what: RenderableType, by: int = 2) -> Padding:
     return Padding(what, (0, 0, 0, by), expand=False)
 
 
-def changes(found: Iterable[Change], out: Console) -> None:
+def changes(logged: Iterable[Change], out: Console) -> None:
     """Print changes as lines: new (+), removed (-), reworded (~), and in one line the confirmed ones (=)."""
-    entries = list(found)
-    lines((_line(one) for one in entries if not _is_confirmed(one)), out)
-    confirmed = [short(one.memory.memory_id) for one in entries if _is_confirmed(one)]
+    entries = list(logged)
+    lines((_line(entry) for entry in entries if not _is_confirmed(entry)), out)
+    confirmed = [short(entry.memory.memory_id) for entry in entries if _is_confirmed(entry)]
     if confirmed:
         count = several(len(confirmed), "{count} memory confirmed: ", "{count} memories confirmed: ")
         out.print(indented(Text.assemble(("= ", "dim"), count, (", ".join(confirmed), "yellow"))))
 
 
-def _is_confirmed(one: Change) -> bool:
-    return one.action is Action.STRENGTH and one.evolution_id is not None
+def _is_confirmed(change: Change) -> bool:
+    return change.action is Action.STRENGTH and change.evolution_id is not None
 
 
-def _line(one: Change) -> tuple[str, str, Text, str]:
-    sign = _sign(one)
-    doubt = say("doubtful: {why}", why=one.memory.doubtful) if one.memory.doubtful else ""
-    return sign, short(one.memory.memory_id), _said(one, sign), "\n".join(filter(None, (one.reason, doubt)))
+def _line(change: Change) -> tuple[str, str, Text, str]:
+    sign = _sign(change)
+    doubt = say("doubtful: {why}", why=change.memory.doubtful) if change.memory.doubtful else ""
+    return (
+        sign,
+        short(change.memory.memory_id),
+        _change_text(change, sign),
+        "\n".join(filter(None, (change.reason, doubt))),
+    )
 
 
-def _sign(one: Change) -> str:
-    if one.action in (Action.STRENGTH, Action.REDACT, Action.SHARE) or (
-        one.closes and one.memory.status is MemoryStatus.ACTIVE
+def _sign(change: Change) -> str:
+    if change.action in (Action.STRENGTH, Action.REDACT, Action.SHARE) or (
+        change.closes and change.memory.status is MemoryStatus.ACTIVE
     ):
         return "~"
-    return "+" if one.memory.status is MemoryStatus.ACTIVE else "-"
+    return "+" if change.memory.status is MemoryStatus.ACTIVE else "-"
 
 
-def _said(one: Change, sign: str) -> Text:
-    said = one.memory.statement
-    if one.action is Action.STRENGTH:
-        return _noted(statement(said), say("(strength {strength:.2f})", strength=one.memory.strength))
-    if sign != "~" or one.old_statement is None:
-        whole = statement(said, "" if sign == "~" else _STYLES[sign])
+def _change_text(change: Change, sign: str) -> Text:
+    text = change.memory.statement
+    if change.action is Action.STRENGTH:
+        return _noted(statement(text), say("(strength {strength:.2f})", strength=change.memory.strength))
+    if sign != "~" or change.old_statement is None:
+        whole = statement(text, "" if sign == "~" else _STYLES[sign])
     else:
-        whole = difference(one.old_statement, said)
-        if len(one.closes) > 1:
-            others = say(" and ").join(short(known) for known in one.closes)
+        whole = difference(change.old_statement, text)
+        if len(change.closes) > 1:
+            others = say(" and ").join(short(known) for known in change.closes)
             whole = _noted(whole, say("(of {memories})", memories=others))
-    return _noted(whole, say("(restored)")) if one.action is Action.RESTORE else whole
+    return _noted(whole, say("(restored)")) if change.action is Action.RESTORE else whole
 
 
-def _noted(said: Text, note: str) -> Text:
-    return Text.assemble(said, (f"  {note}", "dim"))
+def _noted(text: Text, note: str) -> Text:
+    return Text.assemble(text, (f"  {note}", "dim"))
 
 
-def log(found: Sequence[Change], records: dict[str, Evolution], out: Console, zone: ZoneInfo) -> None:
+def log(entries: Sequence[Change], records: dict[str, Evolution], out: Console, zone: ZoneInfo) -> None:
     """Print changes, the newest first. Those of one evolution are together below its heading."""
-    for number, (_, together) in enumerate(groupby(found, key=_together)):
+    for number, (_, together) in enumerate(groupby(entries, key=_together)):
         if number:
             out.print()
         of_one = list(together)
@@ -151,20 +158,20 @@ def log(found: Sequence[Change], records: dict[str, Evolution], out: Console, zo
         changes(reversed(of_one), out)
 
 
-def _together(one: Change) -> tuple[str, str | int]:
+def _together(change: Change) -> tuple[str, str | int]:
     """Return the key of a group of changes. Changes without an evolution stand alone, except those of one revert."""
-    if one.undoes:
-        return "undoes", one.undoes
-    return ("evolution", one.evolution_id) if one.evolution_id else ("change", one.number)
+    if change.undoes:
+        return "undoes", change.undoes
+    return ("evolution", change.evolution_id) if change.evolution_id else ("change", change.number)
 
 
 _HEADS = {"undoes": "revert of {known}", "evolution": "evolution {known}", "change": "change {known}"}
 
 
-def _head(one: Change, records: dict[str, Evolution], zone: ZoneInfo) -> Text:
-    what, known = _together(one)
+def _head(change: Change, records: dict[str, Evolution], zone: ZoneInfo) -> Text:
+    what, known = _together(change)
     named = say(_HEADS[what], known=str(known) if isinstance(known, int) else short(known))
-    parts = [show.clock(one.at, zone), show.inert(one.actor, 60), *_read(records.get(str(known)))]
+    parts = [show.clock(change.at, zone), show.inert(change.actor, 60), *_read(records.get(str(known)))]
     return Text.assemble((named, "bold yellow"), "  ", "  ".join(parts))
 
 
@@ -176,117 +183,117 @@ def _read(record: Evolution | None) -> Iterator[str]:
 _TEXT = 300
 
 
-def as_of(found: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
+def as_of(memories: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
     shape = show.table("memory", "since", "version", "statement", right=("version",), fixed=("memory", "since"))
-    out.print(show.rows(shape, (_then(one, zone) for one in found)))
+    out.print(show.rows(shape, (_then(memory_, zone) for memory_ in memories)))
 
 
-def _then(one: Memory, zone: ZoneInfo) -> list[str]:
-    return [short(one.memory_id), show.clock(one.updated_at, zone), str(one.version), held(one, zone)]
+def _then(memory_: Memory, zone: ZoneInfo) -> list[str]:
+    return [short(memory_.memory_id), show.clock(memory_.updated_at, zone), str(memory_.version), held(memory_, zone)]
 
 
-def diff(found: MemoryDiff, out: Console, zone: ZoneInfo, *, end: str) -> None:
+def diff(difference_of: MemoryDiff, out: Console, zone: ZoneInfo, *, end: str) -> None:
     """Print new, removed and reworded memories, and their numbers. `end`: the end of the time in words."""
-    place = show.inert(found.scope, 80)
-    span = say("{start} to {end} ({zone})", start=show.clock(found.start, zone), end=end, zone=zone.key)
+    place = show.inert(difference_of.scope, 80)
+    span = say("{start} to {end} ({zone})", start=show.clock(difference_of.start, zone), end=end, zone=zone.key)
     out.print(Text(f"{place}  {span}", "bold"))
-    lines(_diff_lines(found), out)
+    lines(_diff_lines(difference_of), out)
     counts = {
-        "{count} added": len(found.added),
-        "{count} changed": len(found.changed),
-        "{count} removed": len(found.removed),
-        "{count} unchanged": found.unchanged,
+        "{count} added": len(difference_of.added),
+        "{count} changed": len(difference_of.changed),
+        "{count} removed": len(difference_of.removed),
+        "{count} unchanged": difference_of.unchanged,
     }
     out.print(Text(say(", ").join(say(what, count=count) for what, count in counts.items()), "dim"))
 
 
-def _diff_lines(found: MemoryDiff) -> Iterator[tuple[str, str, Text, str]]:
-    for revised in found.changed:
-        told = difference(revised.before.statement, revised.after.statement)
+def _diff_lines(difference_of: MemoryDiff) -> Iterator[tuple[str, str, Text, str]]:
+    for revised in difference_of.changed:
+        marked = difference(revised.before.statement, revised.after.statement)
         why = "; ".join(change.reason for change in revised.changes if change.reason)
-        yield "~", short(revised.after.memory_id), told, why
-    for new in found.added:
+        yield "~", short(revised.after.memory_id), marked, why
+    for new in difference_of.added:
         yield "+", short(new.memory_id), statement(new.statement, "green"), new.change_summary
-    for gone in found.removed:
+    for gone in difference_of.removed:
         yield "-", short(gone.memory_id), statement(gone.statement, "red"), ""
 
 
-def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
+def memory(memory_: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
     """Print a memory, one property in each line."""
-    out.print(statement(one.statement, "bold"))
-    standing = say(one.status.value) + (say(", to be made again by a model") if one.fallback else "")
+    out.print(statement(memory_.statement, "bold"))
+    standing = say(memory_.status.value) + (say(", to be made again by a model") if memory_.fallback else "")
     known = {
-        "memory": say("{memory} (version {number})", memory=one.memory_id, number=one.version),
-        "of": f"{one.scope}{say(', ')}{say(one.kind.value)}",
+        "memory": say("{memory} (version {number})", memory=memory_.memory_id, number=memory_.version),
+        "of": f"{memory_.scope}{say(', ')}{say(memory_.kind.value)}",
         "status": standing,
-        "strength": say("{strength:.2f} now, {then:.2f} when last supported", strength=strength, then=one.strength),
-        "confidence": "" if one.confidence is None else f"{one.confidence:.2f}",
-        "category": one.category,
-        "tags": ", ".join(one.tags),
-        "about": one.owner,
-        "said by": ", ".join(one.said_by),
-        "holds from": "" if one.valid_from is None else _day_or_time(one.valid_from, zone),
-        "holds until": end_of(one, zone),
-        "began": show.clock(one.created_at, zone),
-        "supported": show.clock(one.supported_at, zone),
-        "messages": str(len(one.sources)) if one.sources else "",
-        "doubtful": one.doubtful,
+        "strength": say("{strength:.2f} now, {then:.2f} when last supported", strength=strength, then=memory_.strength),
+        "confidence": "" if memory_.confidence is None else f"{memory_.confidence:.2f}",
+        "category": memory_.category,
+        "tags": ", ".join(memory_.tags),
+        "about": memory_.owner,
+        "said by": ", ".join(memory_.said_by),
+        "holds from": "" if memory_.valid_from is None else _day_or_time(memory_.valid_from, zone),
+        "holds until": end_of(memory_, zone),
+        "began": show.clock(memory_.created_at, zone),
+        "supported": show.clock(memory_.supported_at, zone),
+        "messages": str(len(memory_.sources)) if memory_.sources else "",
+        "doubtful": memory_.doubtful,
     }
     for name, value in known.items():
         if value:
             out.print(Text.assemble((f"  {show.padded(say(name), 12)}", "dim"), show.inert(value)))
 
 
-def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> None:
+def versions(blame: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> None:
     """Print every version with its origin, the newest first. `evidence`: with the messages that support it."""
-    for one in found.versions:
+    for version in blame.versions:
         out.print()
-        out.print(_made(one, zone))
-        out.print(indented(_changed(one, found)))
-        if one.memory.change_summary:
-            out.print(indented(Text(show.inert(one.memory.change_summary), "dim")))
-        if one.memory.doubtful:
-            told = say("doubtful: {why}", why=translated(show.inert(one.memory.doubtful)))
-            out.print(indented(Text(told, "yellow")))
-        for said in one.evidence if evidence else ():
-            out.print(indented(_message(said, zone), 4))
-        if one.evidence and not evidence:
-            told = say(
+        out.print(_made(version, zone))
+        out.print(indented(_changed(version, blame)))
+        if version.memory.change_summary:
+            out.print(indented(Text(show.inert(version.memory.change_summary), "dim")))
+        if version.memory.doubtful:
+            remark = say("doubtful: {why}", why=translated(show.inert(version.memory.doubtful)))
+            out.print(indented(Text(remark, "yellow")))
+        for evidence_message in version.evidence if evidence else ():
+            out.print(indented(_message(evidence_message, zone), 4))
+        if version.evidence and not evidence:
+            remark = say(
                 "rests on {messages} that the versions before do not have",
-                messages=show.counted(len(one.evidence), "message"),
+                messages=show.counted(len(version.evidence), "message"),
             )
-            out.print(indented(Text(told, "dim")))
+            out.print(indented(Text(remark, "dim")))
 
 
-def _made(one: BlamedVersion, zone: ZoneInfo) -> Text:
-    made = one.memory
+def _made(version: BlamedVersion, zone: ZoneInfo) -> Text:
+    made = version.memory
     mark = (f"  {say('in force')}", "bold green") if made.status is MemoryStatus.ACTIVE else ""
     parts = [show.clock(made.updated_at, zone), show.inert(made.made_by, 60)]
     if made.evolution_id:
         parts.append(say("evolution {known}", known=short(made.evolution_id)))
-    if one.evolution is not None and one.evolution.prompt_hash:
-        named = f"{show.inert(one.evolution.prompt_name, 40)} {one.evolution.prompt_hash[:8]}"
+    if version.evolution is not None and version.evolution.prompt_hash:
+        named = f"{show.inert(version.evolution.prompt_name, 40)} {version.evolution.prompt_hash[:8]}"
         parts.append(say("prompt {named}", named=named))
     head = (f"v{made.version} {short(made.memory_id)}", "bold yellow")
     return Text.assemble(head, "  ", "  ".join(parts), mark)
 
 
-def _changed(one: BlamedVersion, found: Blame) -> Text:
+def _changed(version: BlamedVersion, blame: Blame) -> Text:
     """Return the difference from the version before, if that is known. A merged memory is shown in full."""
-    before = {other.memory.memory_id: other.memory for other in found.versions}
-    parent = before.get(one.memory.parent_id or "")
+    before = {other.memory.memory_id: other.memory for other in blame.versions}
+    parent = before.get(version.memory.parent_id or "")
     if parent is None:
-        return statement(one.memory.statement)
-    told = difference(parent.statement, one.memory.statement)
-    others = say(" and ").join(short(known) for known in one.memory.parents[1:])
-    return Text.assemble(told, (f"  {say('(merged with {memories})', memories=others)}", "dim")) if others else told
+        return statement(version.memory.statement)
+    marked = difference(parent.statement, version.memory.statement)
+    others = say(" and ").join(short(known) for known in version.memory.parents[1:])
+    return Text.assemble(marked, (f"  {say('(merged with {memories})', memories=others)}", "dim")) if others else marked
 
 
-def _message(said: Evidence, zone: ZoneInfo) -> Text:
-    place = f"{show.inert(said.source.room_id, 40)}/{show.inert(said.source.message_id, 40)}"
-    if said.message is None:
+def _message(evidence_: Evidence, zone: ZoneInfo) -> Text:
+    place = f"{show.inert(evidence_.source.room_id, 40)}/{show.inert(evidence_.source.message_id, 40)}"
+    if evidence_.message is None:
         return Text(f"{say('(a message that is not here any more)')}  {place}", "dim")
-    when, who = show.clock(said.message.at, zone), show.name(said.message)
+    when, who = show.clock(evidence_.message.at, zone), show.name(evidence_.message)
     return Text.assemble(
-        (f"{when}  ", "dim"), (f"{who}: ", "bold"), show.inert(said.message.text, _TEXT), (f"  {place}", "dim")
+        (f"{when}  ", "dim"), (f"{who}: ", "bold"), show.inert(evidence_.message.text, _TEXT), (f"  {place}", "dim")
     )

@@ -83,10 +83,10 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
         if isinstance(self._lore, SyncLore):
             return await asyncio.to_thread(lambda: self.messages)
         try:
-            found = await self._lore.sessions.messages(self.conversation_id, viewer=None)
+            stored = await self._lore.sessions.messages(self.conversation_id, viewer=None)
         except NotFound:
             return []
-        return list(map(_given_back, found))
+        return list(map(_given_back, stored))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store the messages; see `add_messages`."""
@@ -127,25 +127,25 @@ def _message(given: BaseMessage) -> Message:
     if not isinstance(given, BaseMessage):
         raise InvalidInput(f"A history takes messages of langchain_core, not a {type(given).__name__}.")
     raw = plain_json(message_to_dict(given), f"A {type(given).__name__} of the history")
-    said = _read(raw)
+    readable_message = _read(raw)
     return Message(
         id="",
         room_id="",
         sender_id="",
         sender_name=given.name or "",
         role=_ROLES.get(raw["data"].get("role") or raw["type"], Role.ASSISTANT),
-        text=said.text,
+        text=readable_message.text,
         has_tool_calls=bool(raw["data"].get("tool_calls")),
-        metadata={_KEY: keep(raw, said)},
+        metadata={_KEY: keep(raw, readable_message)},
     )
 
 
 def _read(raw: dict[str, Any]) -> Readable:
     """Return the text of a message; that of its tool calls if it has no other."""
-    said = readable(raw["data"]["content"], _CONTENT)
+    readable_message = readable(raw["data"]["content"], _CONTENT)
     calls = raw["data"].get("tool_calls")
-    if said.text or not calls:
-        return said
+    if readable_message.text or not calls:
+        return readable_message
     return Readable("\n".join(call_line(call["name"], call["args"]) for call in calls))
 
 

@@ -126,9 +126,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         self._lore = lore
         self._scopes = scopes if callable(scopes) else scopes_of(scopes)
         self._placement: Placement = check_placement(placement)
-        asked = OverriddenRecall(**options)
-        otherwise(RecallOptions(), asked)
-        self._options: RecallOverrides = {**options, "kinds": check_kinds(asked.kinds)}
+        overridden = OverriddenRecall(**options)
+        otherwise(RecallOptions(), overridden)
+        self._options: RecallOverrides = {**options, "kinds": check_kinds(overridden.kinds)}
         self._viewer = viewer if viewer is None or callable(viewer) else str(check_viewer(viewer))
         self._seconds = _seconds(recollection.RECALL_SECONDS if timeout_seconds is None else timeout_seconds)
         self._blocks: OrderedDict[str, str] = OrderedDict()
@@ -141,26 +141,26 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
                 "This middleware is over an async roomlore: use the agent's async methods (ainvoke, astream), or give "
                 "it what roomlore.open_sync opens."
             )
-        asked = self._asked(state, runtime)
-        if asked is None:
+        request = self._request_of(state, runtime)
+        if request is None:
             return None
-        call = self._threads.submit(self._building(asked))
+        call = self._threads.submit(self._building(request))
         try:
-            return self._answered(asked, call.result(self._seconds))
+            return self._answered(request, call.result(self._seconds))
         except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
             call.cancel()
-            return self._without(asked, error)
+            return self._without(request, error)
 
     async def abefore_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Make the block of a turn that has none yet."""
-        asked = self._asked(state, runtime)
-        if asked is None:
+        request = self._request_of(state, runtime)
+        if request is None:
             return None
         try:
             async with asyncio.timeout(self._seconds):
-                return self._answered(asked, await self._abuild(asked))
+                return self._answered(request, await self._abuild(request))
         except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
-            return self._without(asked, error)
+            return self._without(request, error)
 
     def wrap_model_call(
         self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], ModelResponse[Any]]"
@@ -174,7 +174,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         """Call the model with the turn's block."""
         return await handler(self._with_block(request))
 
-    def _asked(self, state: MemoryState, runtime: Runtime[Any]) -> "_Asked | None":
+    def _request_of(self, state: MemoryState, runtime: Runtime[Any]) -> "_Asked | None":
         """Return the request for recall; None if the turn has its block."""
         before, asking, thread_id = state.get("memory_context"), _last_of_user(state["messages"]), thread_id_of_call()
         made = before["turn"] if before and before["turn"] in self._blocks else None
@@ -187,7 +187,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         arguments: dict[str, Any] = {
             "scopes": scopes,
             "viewer": viewer,
-            "messages": [_said(message) for message in state["messages"]],
+            "messages": [_conversation_message(message) for message in state["messages"]],
             "conversation_id": thread_id,
             "previous": before["shown"] if before else None,
         }
@@ -195,38 +195,38 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
 
     def _whose(self, state: MemoryState, runtime: Runtime[Any]) -> tuple[list[str], str | None]:
         """Return the scopes and the viewer; no scope if one of the functions fails."""
-        asked = "scopes"
+        failing = "scopes"
         try:
             scopes = scopes_of(self._scopes(state, runtime)) if callable(self._scopes) else self._scopes
-            asked = "viewer"
+            failing = "viewer"
             viewer = str(check_viewer(self._viewer(state, runtime))) if callable(self._viewer) else self._viewer
         except Exception as error:  # noqa: BLE001 - as above, and the function is somebody else's
-            _warn(f"{asked} failed: {describe(error)}")
+            _warn(f"{failing} failed: {describe(error)}")
             return [], None
         return scopes, viewer
 
-    def _building(self, asked: "_Asked") -> Callable[[], Any]:
-        return partial(self._lore.recall.build, **asked.arguments, **self._options)
+    def _building(self, request: "_Asked") -> Callable[[], Any]:
+        return partial(self._lore.recall.build, **request.arguments, **self._options)
 
-    async def _abuild(self, asked: "_Asked") -> Recollection:
-        build = self._building(asked)
+    async def _abuild(self, request: "_Asked") -> Recollection:
+        build = self._building(request)
         if self._threads is None:
             return cast(Recollection, await build())
         return cast(Recollection, await asyncio.get_running_loop().run_in_executor(self._threads, build))
 
-    def _answered(self, asked: "_Asked", found: Recollection) -> dict[str, Any]:
-        return self._made(asked, found.text, [one.memory.memory_id for one in found.facts])
+    def _answered(self, request: "_Asked", recollection: Recollection) -> dict[str, Any]:
+        return self._made(request, recollection.text, [fact.memory.memory_id for fact in recollection.facts])
 
-    def _without(self, asked: "_Asked", error: Exception) -> dict[str, Any]:
+    def _without(self, request: "_Asked", error: Exception) -> dict[str, Any]:
         _warn("it took too long" if isinstance(error, TimeoutError) else describe(error))
-        return self._made(asked, "", [])
+        return self._made(request, "", [])
 
-    def _made(self, asked: "_Asked", text: str, shown: list[str]) -> dict[str, Any]:
+    def _made(self, request: "_Asked", text: str, shown: list[str]) -> dict[str, Any]:
         """Return the update of the state. A turn without a block keeps the facts shown before."""
-        self._blocks[asked.turn] = text
+        self._blocks[request.turn] = text
         while len(self._blocks) > _TURNS:
             self._blocks.popitem(last=False)
-        return {"memory_context": ShownFacts(turn=asked.turn, shown=shown or asked.arguments["previous"] or [])}
+        return {"memory_context": ShownFacts(turn=request.turn, shown=shown or request.arguments["previous"] or [])}
 
     def _with_block(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
         shown = cast(MemoryState, request.state).get("memory_context")
@@ -252,15 +252,15 @@ def _warn(why: str) -> None:
 
 
 def _turn(asking: BaseMessage | None, scopes: Sequence[str], thread_id: str | None, viewer: str | None) -> str:
-    said = (asking.id, asking.text) if asking else None
-    return sha256(repr((said, scopes, thread_id, viewer)).encode("utf-8", "surrogatepass")).hexdigest()
+    question = (asking.id, asking.text) if asking else None
+    return sha256(repr((question, scopes, thread_id, viewer)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
     return next((message for message in reversed(messages) if role_of(message) == "user"), None)
 
 
-def _said(message: BaseMessage) -> ConversationMessage:
+def _conversation_message(message: BaseMessage) -> ConversationMessage:
     calls = getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
     role = role_of(message)
     return ConversationMessage(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
@@ -281,10 +281,10 @@ def _is_block(message: BaseMessage) -> bool:
 def thread_id_of_call() -> str | None:
     """Return the conversation's id, if the agent is called with one."""
     try:
-        found = get_config().get("configurable", {}).get("thread_id")
+        thread_id = get_config().get("configurable", {}).get("thread_id")
     except RuntimeError:
         return None
-    return None if found in (None, "") else str(found)
+    return None if thread_id in (None, "") else str(thread_id)
 
 
 def _seconds(given: float) -> float:
@@ -335,8 +335,8 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
                 "it what roomlore.open_sync opens."
             )
         try:
-            if said := self._said(state, runtime, self._lore.now()):
-                self._lore.messages.add(said, on_conflict="report")
+            if messages := self._new_messages(state, runtime, self._lore.now()):
+                self._lore.messages.add(messages, on_conflict="report")
         except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
             _warn_unstored(error)
 
@@ -346,12 +346,12 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
             await asyncio.to_thread(self.after_agent, state, runtime)
             return
         try:
-            if said := self._said(state, runtime, self._lore.now()):
-                await self._lore.messages.add(said, on_conflict="report")
+            if messages := self._new_messages(state, runtime, self._lore.now()):
+                await self._lore.messages.add(messages, on_conflict="report")
         except Exception as error:  # noqa: BLE001 - as above
             _warn_unstored(error)
 
-    def _said(self, state: AgentState[Any], runtime: Runtime[Any], now: datetime) -> list[Message]:
+    def _new_messages(self, state: AgentState[Any], runtime: Runtime[Any], now: datetime) -> list[Message]:
         room_id = thread_id_of_call() if self._room_id is None else _named(self._room_id, state, runtime)
         if not room_id:
             raise InvalidInput("the agent was called without a thread_id; give room_id.")
@@ -361,7 +361,7 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
     def _messages(
         self, messages: Sequence[BaseMessage], room_id: str, user_id: str, now: datetime
     ) -> Iterator[Message]:
-        asked: str | None = None
+        question: str | None = None
         for message in messages:
             role = role_of(message)
             if role not in ("user", "assistant") or not message.text.strip() or not message.id:
@@ -375,9 +375,9 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
                 role=Role.ASSISTANT if is_own else Role.USER,
                 text=message.text,
                 sent_at=now,
-                reply_to=asked if is_own else None,
+                reply_to=question if is_own else None,
             )
-            asked = asked if is_own else message.id
+            question = question if is_own else message.id
 
 
 def _named(given: Named, state: AgentState[Any], runtime: Runtime[Any]) -> str:

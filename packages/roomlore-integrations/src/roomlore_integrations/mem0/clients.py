@@ -61,10 +61,8 @@ class Memory:
         self._viewer = None if viewer is None else str(check_viewer(viewer))
         self._closing = ExitStack()
         if lore is None:
-            found = read_config(config, settings)
-            opening = roomlore.open_sync(
-                url or found.url, tenant=found.tenant, settings=found.settings, embedder=embedder
-            )
+            read = read_config(config, settings)
+            opening = roomlore.open_sync(url or read.url, tenant=read.tenant, settings=read.settings, embedder=embedder)
             self._lore = self._closing.enter_context(opening)
         else:
             self._lore = _open_one(lore, SyncLore, config, url, settings, embedder)
@@ -121,9 +119,9 @@ class AsyncMemory:
         self._lore: Lore | None = None
         self._open: Callable[[], AbstractAsyncContextManager[Lore]]
         if lore is None:
-            found = read_config(config, settings)
+            read = read_config(config, settings)
             self._open = lambda: roomlore.open(
-                url or found.url, tenant=found.tenant, settings=found.settings, embedder=embedder
+                url or read.url, tenant=read.tenant, settings=read.settings, embedder=embedder
             )
         else:
             given = _open_one(lore, Lore, config, url, settings, embedder)

@@ -376,12 +376,12 @@ def _azure_place(outer: _Fields, prefix: str) -> _Place:
     named = {"api_key": "OPENAI_API_KEY", "azure_endpoint": "ENDPOINT", "azure_deployment": "DEPLOYMENT"}
     variables = {name: f"{prefix}AZURE_{end}" for name, end in named.items()}
     there = from_environment(variables.values())
-    found = {name: fields.take(name) or there.get(variable, "") for name, variable in variables.items()}
+    place = {name: fields.take(name) or there.get(variable, "") for name, variable in variables.items()}
     fields.done()
-    if not found["azure_endpoint"]:
+    if not place["azure_endpoint"]:
         raise InvalidInput(f"{fields.what} needs azure_endpoint, or {variables['azure_endpoint']} in the environment.")
-    url = str(found["azure_endpoint"]).rstrip("/") + _AZURE.path
-    return _Place(url, variables["api_key"], str(found["api_key"]), str(found["azure_deployment"]), given=True)
+    url = str(place["azure_endpoint"]).rstrip("/") + _AZURE.path
+    return _Place(url, variables["api_key"], str(place["api_key"]), str(place["azure_deployment"]), given=True)
 
 
 def _entry(name: str, place: _Place, *, keyless: bool) -> dict[str, Any]:

@@ -127,14 +127,14 @@ def given_messages(messages: Any) -> list[GivenMessage]:
     given = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(given, list | tuple):
         raise InvalidInput(f"messages is {messages!r:.60}; give a text, a message or a list of messages.")
-    return [_said(one) for one in given if not _is_silent(one)]
+    return [_given_message(message) for message in given if not _is_silent(message)]
 
 
 def _is_silent(message: Any) -> bool:
     return isinstance(message, Mapping) and (message.get("role") == "system" or message.get("content") is None)
 
 
-def _said(message: Any) -> GivenMessage:
+def _given_message(message: Any) -> GivenMessage:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise InvalidInput(f"A message is {message!r:.80}; give {{'role': 'user', 'content': '...'}}.")
     name = message.get("name")
@@ -171,17 +171,19 @@ def last_day(given: Any) -> str | None:
         raise InvalidInput(f"expiration_date is {given!r:.60}; give a day such as '2027-01-31'.") from error
 
 
-def as_message(said: GivenMessage, note: Note, owners: Owners, *, message_id: str, at: datetime, kept: bool) -> Message:
+def as_message(
+    message: GivenMessage, note: Note, owners: Owners, *, message_id: str, at: datetime, kept: bool
+) -> Message:
     """Return a message to store. `kept`: it is a memory already, so no model needs to read it. Then the user is its
     sender, whoever wrote it, so that forgetting the user removes it."""
     owner = owners.user_id if kept else None
     return Message(
         id=message_id,
         room_id=owners.room_id,
-        sender_id=owner or owners.sender_id(said.role),
-        sender_name=said.name or "",
-        role=_ROLES.get(said.role, Role.ASSISTANT),
-        text=said.text,
+        sender_id=owner or owners.sender_id(message.role),
+        sender_name=message.name or "",
+        role=_ROLES.get(message.role, Role.ASSISTANT),
+        text=message.text,
         sent_at=at,
         metadata=stored_note(note) if kept else {_NOTE: asdict(note)},
     )
@@ -222,11 +224,11 @@ class Kept:
 
     def seen_by(self, wanted: Owners) -> "Kept | None":
         """Return it as it was added for one of these owners, None if it was not."""
-        found = [owners for owners in self.owners if owners.include(wanted)]
-        if not found or found[-1] == self.owners[-1]:
-            return self if found else None
-        others = [owners for owners in self.owners if owners != found[-1]]
-        return replace(self, owners=[*others, found[-1]], note=self.note_for(found[-1]))
+        including = [owners for owners in self.owners if owners.include(wanted)]
+        if not including or including[-1] == self.owners[-1]:
+            return self if including else None
+        others = [owners for owners in self.owners if owners != including[-1]]
+        return replace(self, owners=[*others, including[-1]], note=self.note_for(including[-1]))
 
     def note_for(self, owners: Owners) -> Note | None:
         """Return the note for these owners."""
@@ -277,11 +279,11 @@ def beside(memory: Memory, owners: Owners) -> Source:
 async def read(lore: Lore, memories: Iterable[Memory], also: Iterable[Owners] = ()) -> list[Kept]:
     """Return the memories with their notes, in the same order. `also`: owners for whom they may have been added again.
     Raises `StorageUnavailable`."""
-    found, others = list(memories), list(also)
-    rests_on = {memory.memory_id: _ours(memory) for memory in found}
-    asked = [sources[-1] for sources in rests_on.values() if sources]
-    notes = await _notes(lore, asked + [beside(memory, its) for memory in found for its in others])
-    return [_kept(memory, rests_on[memory.memory_id], notes, others) for memory in found]
+    kept_memories, others = list(memories), list(also)
+    rests_on = {memory.memory_id: _ours(memory) for memory in kept_memories}
+    last_sources = [sources[-1] for sources in rests_on.values() if sources]
+    notes = await _notes(lore, last_sources + [beside(memory, its) for memory in kept_memories for its in others])
+    return [_kept(memory, rests_on[memory.memory_id], notes, others) for memory in kept_memories]
 
 
 def _kept(memory: Memory, sources: Sequence[Source], notes: Mapping[Source, Note], also: Sequence[Owners]) -> Kept:
@@ -300,10 +302,10 @@ async def _notes(lore: Lore, sources: Iterable[Source]) -> dict[Source, Note]:
     by_room: dict[str, list[str]] = {}
     for source in sources:
         by_room.setdefault(source.room_id, []).append(source.message_id)
-    found: dict[Source, Note] = {}
+    notes: dict[Source, Note] = {}
     async with lore.storage.reading(lore.tenant) as work:
         for room_id, ids in by_room.items():
             for entry in await work.messages.by_id(room_id=room_id, message_ids=ids):
                 if note := note_of(entry.message):
-                    found[Source(room_id, entry.message.id)] = note
-    return found
+                    notes[Source(room_id, entry.message.id)] = note
+    return notes

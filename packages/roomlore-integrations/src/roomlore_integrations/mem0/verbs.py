@@ -54,36 +54,37 @@ async def a_model_reads(lore: Lore) -> bool:
     return any(model.usable for model in models if model.model_id == lore.settings.evolution.evolve_model)
 
 
-async def keep_messages(lore: Lore, said: Sequence[GivenMessage], given: Note, owners: Owners) -> list[Item]:
+async def keep_messages(lore: Lore, heard: Sequence[GivenMessage], given: Note, owners: Owners) -> list[Item]:
     """Add each message as a fact, unchanged. Raises `InvalidInput` before anything is stored."""
     messages = [
-        _message(lore, one, replace(given, role=one.role, actor_id=one.name), owners, kept=True) for one in said
+        _message(lore, message, replace(given, role=message.role, actor_id=message.name), owners, kept=True)
+        for message in heard
     ]
     facts = [checked(_fact(message, owners)) for message in messages]
     if not facts:
         return []
     await _store(lore, messages)
     done = await lore.memories.add_all(facts)
-    return [await _settled(lore, one, message, owners) for one, message in zip(done, messages, strict=True)]
+    return [await _settled(lore, outcome, message, owners) for outcome, message in zip(done, messages, strict=True)]
 
 
 async def infer_memories(
-    lore: Lore, said: Sequence[GivenMessage], given: Note, owners: Owners, viewer: str | None
+    lore: Lore, heard: Sequence[GivenMessage], given: Note, owners: Owners, viewer: str | None
 ) -> list[Item]:
     """Store the messages, let a model read all new messages of the user, and return what changed, of what the viewer
     may see. Raises `ModelUnavailable`; then the next call reads what was stored."""
-    if not any(one.role == "user" and one.text.strip() for one in said):
+    if not any(message.role == "user" and message.text.strip() for message in heard):
         return []
-    await _store(lore, [_message(lore, one, given, owners, kept=False) for one in said])
+    await _store(lore, [_message(lore, message, given, owners, kept=False) for message in heard])
     changes: list[Change] = []
     while True:
         done = await lore.memories.evolve(f"user:{owners.user_id}", mode="llm")
         changes += done.changes
         if done.failed or not done.remaining or not done.messages:
-            told = [change for change in changes if change.action is not Action.STRENGTH]
+            reported = [change for change in changes if change.action is not Action.STRENGTH]
             return [
                 _event(change, replaced=await _is_shown(lore, change.closes[:1], viewer))
-                for change in told
+                for change in reported
                 if await _is_shown(lore, [change.memory.memory_id], viewer)
             ]
 
@@ -142,8 +143,8 @@ def _with_source(memory: Memory, message: Message) -> list[Source]:
     return [*others, *here[:1], Source(message.room_id, message.id)][-MAX_SOURCES:]
 
 
-def _message(lore: Lore, said: GivenMessage, given: Note, owners: Owners, *, kept: bool) -> Message:
-    return as_message(said, given, owners, message_id=uuid.uuid4().hex, at=lore.now(), kept=kept)
+def _message(lore: Lore, message: GivenMessage, given: Note, owners: Owners, *, kept: bool) -> Message:
+    return as_message(message, given, owners, message_id=uuid.uuid4().hex, at=lore.now(), kept=kept)
 
 
 def _fact(message: Message, owners: Owners) -> NewMemory:
@@ -216,8 +217,8 @@ def matches(fields: Fields, filters: Fields) -> bool:
 def _check_joint(name: str, wanted: Any) -> None:
     if not isinstance(wanted, list) or not wanted:
         raise InvalidInput(f"{name} is {wanted!r:.60}; give a list of filters.")
-    for one in wanted:
-        check_filters(one)
+    for part in wanted:
+        check_filters(part)
 
 
 def _check_operators(name: str, wanted: Fields) -> None:
@@ -232,7 +233,7 @@ def _check_operators(name: str, wanted: Fields) -> None:
 
 def _holds(fields: Fields, name: str, wanted: Any) -> bool:
     if name in JOINTS:
-        return JOINTS[name](matches(fields, one) for one in wanted)
+        return JOINTS[name](matches(fields, part) for part in wanted)
     value = fields.get(name, _MISSING)
     if isinstance(wanted, Mapping):
         return all(OPERATORS[operator](value, given) for operator, given in wanted.items())
@@ -271,8 +272,8 @@ JOINTS: Mapping[str, Callable[[Any], bool]] = {
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": _equal,
     "ne": lambda value, wanted: not _equal(value, wanted),
-    "in": lambda value, wanted: any(_equal(value, one) for one in wanted),
-    "nin": lambda value, wanted: not any(_equal(value, one) for one in wanted),
+    "in": lambda value, wanted: any(_equal(value, candidate) for candidate in wanted),
+    "nin": lambda value, wanted: not any(_equal(value, candidate) for candidate in wanted),
     "gt": _ordered(lambda value, wanted: value > wanted),
     "gte": _ordered(lambda value, wanted: value >= wanted),
     "lt": _ordered(lambda value, wanted: value < wanted),
@@ -303,12 +304,12 @@ async def history_of(lore: Lore, memory: Memory, viewer: str | None = None) -> l
 
 async def _log(lore: Lore, memory: Memory) -> list[Change]:
     """Return the log of the scope since the memory was created."""
-    found: list[Change] = []
+    changes: list[Change] = []
     after = 0
     while page := await lore.memories.changes(memory.scope, after=after, limit=_PAGE, since=memory.created_at):
-        found += page
+        changes += page
         after = page[-1].number
-    return found
+    return changes
 
 
 def _concerns(change: Change, versions: Mapping[str, Memory]) -> bool:
@@ -390,12 +391,12 @@ class Verbs:
         """
         _refuse("add", timestamp=timestamp, memory_type=memory_type, prompt=prompt)
         owners = Owners.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "add(..., user_id='anna')")
-        said, note = given_messages(messages), Note(own(metadata), last_day(expiration_date))
+        given_turns, note = given_messages(messages), Note(own(metadata), last_day(expiration_date))
         if infer and owners.user_id:
             if await a_model_reads(self._lore):
-                return {"results": await infer_memories(self._lore, said, note, owners, self._viewer)}
-            said = [one for one in said if one.role == "user"]
-        return {"results": await keep_messages(self._lore, said, note, owners)}
+                return {"results": await infer_memories(self._lore, given_turns, note, owners, self._viewer)}
+            given_turns = [message for message in given_turns if message.role == "user"]
+        return {"results": await keep_messages(self._lore, given_turns, note, owners)}
 
     async def get(self, memory_id: str) -> Item | None:
         """Return the memory, None if there is none or it was deleted."""
@@ -418,12 +419,12 @@ class Verbs:
         _refuse("get_all", **more)
         wanted, rest = _read_filters(filters, "get_all")
         _check_top_k(top_k)
-        found: list[Kept] = []
+        kept_memories: list[Kept] = []
         scopes, also = await self._whose(wanted)
         for scope in scopes if top_k else ():
-            found += await self._first(scope, also, wanted, rest, top_k, show_expired)
-        found.sort(key=lambda kept: kept.memory.updated_at, reverse=True)
-        return {"results": [kept.item() for kept in found[:top_k]]}
+            kept_memories += await self._first(scope, also, wanted, rest, top_k, show_expired)
+        kept_memories.sort(key=lambda kept: kept.memory.updated_at, reverse=True)
+        return {"results": [kept.item() for kept in kept_memories[:top_k]]}
 
     async def search(
         self,
@@ -448,7 +449,7 @@ class Verbs:
         wanted, rest = _read_filters(filters, "search")
         _check_top_k(top_k)
         least = 0.1 if threshold is None else threshold
-        found: list[tuple[MemoryHit, Kept]] = []
+        hits: list[tuple[MemoryHit, Kept]] = []
         scopes, also = await self._whose(wanted)
         for scope in scopes:
             answer = await self._lore.memories.search(
@@ -460,9 +461,9 @@ class Verbs:
             all_kept = await read(self._lore, [hit.memory for hit in facts], also.get(scope, ()))
             for hit, kept in zip(facts, all_kept, strict=True):
                 if seen := self._fitting(kept, wanted, rest, show_expired):
-                    found.append((hit, seen))
-        found.sort(key=lambda one: one[0].score, reverse=True)
-        return {"results": [_found(hit, kept, explain=explain) for hit, kept in found[:top_k]]}
+                    hits.append((hit, seen))
+        hits.sort(key=lambda pair: pair[0].score, reverse=True)
+        return {"results": [_hit_item(hit, kept, explain=explain) for hit, kept in hits[:top_k]]}
 
     async def update(
         self,
@@ -504,7 +505,7 @@ class Verbs:
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "delete_all(user_id='anna'); or call reset()"
         )
         also = _by_scope(await self._owners_around(wanted))
-        theirs = {scope for scope, owners in also.items() if any(one.include(wanted) for one in owners)}
+        theirs = {scope for scope, owners in also.items() if any(owner.include(wanted) for owner in owners)}
         for scope in sorted({wanted.scope, *theirs}):
             for kept in [kept async for kept in self._of(scope, also.get(scope, ())) if await self._may_change(kept)]:
                 if gone := [owners for owners in kept.owners if owners.include(wanted)]:
@@ -557,14 +558,14 @@ class Verbs:
 
     async def _all_owners(self, beginning: str = ROOMS) -> list[Owners]:
         """Return every set of owners with memories, from the rooms whose ids have this prefix."""
-        found: list[Owners] = []
+        all_owners: list[Owners] = []
         after = beginning
         while True:
             page = await self._lore.rooms.page(after=after, limit=_PAGE, viewer=None)
             ours = [room.room_id for room in page if room.room_id.startswith(beginning)]
-            found += [owners for room_id in ours if (owners := Owners.of_room(room_id))]
+            all_owners += [owners for room_id in ours if (owners := Owners.of_room(room_id))]
             if len(ours) < _PAGE:
-                return found
+                return all_owners
             after = ours[-1]
 
     async def _first(
@@ -576,15 +577,15 @@ class Verbs:
         most: int,
         expired: bool,
     ) -> list[Kept]:
-        found: list[Kept] = []
+        kept_memories: list[Kept] = []
         a_page = min(max(most, _MIN_PAGE), _PAGE)
         async with aclosing(self._of(scope, also.get(scope, ()), a_page=a_page)) as all_kept:
             async for kept in all_kept:
                 if seen := self._fitting(kept, wanted, rest, expired):
-                    found.append(seen)
-                if len(found) == most:
+                    kept_memories.append(seen)
+                if len(kept_memories) == most:
                     break
-        return found
+        return kept_memories
 
     async def _of(self, scope: str, also: Sequence[Owners] = (), *, a_page: int = _PAGE) -> AsyncGenerator[Kept, None]:
         """Yield every fact of the scope, the last changed first, read in pages of `a_page`. `also`: as for `read`."""
@@ -619,7 +620,7 @@ def _read_filters(filters: Any, verb: str) -> tuple[Owners, dict[str, Any]]:
     return Owners.of(given, f"{verb}(filters={{'user_id': 'anna'}})"), rest
 
 
-def _found(hit: MemoryHit, kept: Kept, *, explain: bool) -> Item:
+def _hit_item(hit: MemoryHit, kept: Kept, *, explain: bool) -> Item:
     item = {**kept.item(), "score": hit.score}
     return {**item, "score_details": dict(hit.signals)} if explain else item
 
@@ -630,10 +631,10 @@ def _check_top_k(top_k: Any) -> None:
 
 
 def _by_scope(all_owners: Sequence[Owners]) -> dict[str, list[Owners]]:
-    found: dict[str, list[Owners]] = {}
+    owners_by_scope: dict[str, list[Owners]] = {}
     for owners in all_owners:
-        found.setdefault(owners.scope, []).append(owners)
-    return found
+        owners_by_scope.setdefault(owners.scope, []).append(owners)
+    return owners_by_scope
 
 
 def _changed(kept: Kept, owners: Owners, metadata: Mapping[str, Any], until: Any) -> Note:

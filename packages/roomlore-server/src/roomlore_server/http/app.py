@@ -252,7 +252,7 @@ class _App(FastAPI):
                 description=self.description,
                 tags=self.openapi_tags,
                 servers=self.servers,
-                routes=[*self.state.served.documented(), *(one for one in self.routes if one not in own)],
+                routes=[*self.state.served.documented(), *(route for route in self.routes if route not in own)],
             )
             document["components"]["securitySchemes"] = {"key": _KEY}
             for path, operations in document["paths"].items():
@@ -283,8 +283,8 @@ def _say_what_is_needed(parameter: dict[str, Any]) -> None:
     if parameter.get("description", "").endswith("Needed."):
         schema = parameter["schema"]
         schema.pop("default", None)
-        if "null" in [one.get("type") for one in schema.get("anyOf", ())]:
-            (form,) = (one for one in schema.pop("anyOf") if one.get("type") != "null")
+        if "null" in [choice.get("type") for choice in schema.get("anyOf", ())]:
+            (form,) = (choice for choice in schema.pop("anyOf") if choice.get("type") != "null")
             schema |= form
         parameter["required"], schema["minLength"] = True, 1
 
@@ -292,14 +292,14 @@ def _say_what_is_needed(parameter: dict[str, Any]) -> None:
 def _fill_in(part: Any, settings: Settings) -> None:
     """Replace names of settings that stand as limits by their values."""
     if isinstance(part, list):
-        for one in part:
-            _fill_in(one, settings)
+        for inner in part:
+            _fill_in(inner, settings)
     elif isinstance(part, dict):
-        for name, one in part.items():
-            if name in _LIMITS and isinstance(one, str):
-                part[name] = getattr(settings, one)
+        for name, inner in part.items():
+            if name in _LIMITS and isinstance(inner, str):
+                part[name] = getattr(settings, inner)
             else:
-                _fill_in(one, settings)
+                _fill_in(inner, settings)
 
 
 @asynccontextmanager

@@ -127,11 +127,11 @@ class JsonMeter:
 
     def _without_strings(self, text: bytes) -> bytes:
         """Return the text with a quotation mark for each string, and keep the prefix of the next piece."""
-        bare, found = _STRING.subn(rb"\1", text)
+        bare, strings = _STRING.subn(rb"\1", text)
         closed = bare.count(b'"')
         self._strings += closed
         self._open = b""
-        if found > closed:
+        if strings > closed:
             escaping = (len(text) - len(text.rstrip(b"\\"))) % 2
             self._open = b'"' + b"\\" * escaping
         return bare
@@ -146,7 +146,7 @@ TEXT: dict[str, Any] = {"maxLength": "max_text_chars"}
 MOMENT: Mapping[str, Any] = {"anyOf": [{"format": "date-time"}, {"format": "date"}, {"pattern": UNIX_TEXT}]}
 """A time as text. More forms of ISO 8601 are accepted than these."""
 _UNIX = {"type": "number", "minimum": FIRST_UNIX, "maximum": LAST_UNIX}
-TIME = {"anyOf": [{"type": "string", **one} for one in MOMENT["anyOf"]] + [_UNIX, {"type": "null"}]}
+TIME = {"anyOf": [{"type": "string", **alternative} for alternative in MOMENT["anyOf"]] + [_UNIX, {"type": "null"}]}
 
 
 Time = Annotated[datetime | None, BeforeValidator(time_of), WithJsonSchema(TIME)]
@@ -280,8 +280,8 @@ def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
             return whole(inner[part["$ref"].rpartition("/")[2]])
         return {name: whole(value) for name, value in part.items() if name != "$defs"}
 
-    found: dict[str, Any] = whole(schema)
-    return found
+    inlined_schema: dict[str, Any] = whole(schema)
+    return inlined_schema
 
 
 def _expect_json(request: Request) -> None:
@@ -374,7 +374,7 @@ class Body(BaseModel):
         if field is None or not isinstance(given, float) or not given.is_integer():
             return given
         kinds = (field.annotation, *get_args(field.annotation))
-        return int(given) if any(getattr(one, "__origin__", one) is int for one in kinds) else given
+        return int(given) if any(getattr(kind, "__origin__", kind) is int for kind in kinds) else given
 
 
 class OfRoom(Body):
@@ -479,10 +479,10 @@ class LinkRequest(Body):
 def one_room(values: Mapping[str, Any], name: str = "room_id") -> dict[str, Any]:
     """Return the values with the room under `name`, whichever of its names was used. Raises `InvalidInput` if two
     differ."""
-    given = {one: values[one] for one in ROOM_NAMES if values.get(one) is not None}
+    given = {room_name: values[room_name] for room_name in ROOM_NAMES if values.get(room_name) is not None}
     if len({str(room) for room in given.values()}) > 1:
         raise InvalidInput(f"{' and '.join(given)} name different rooms; give one of them.")
-    rest = {one: value for one, value in values.items() if one not in ROOM_NAMES}
+    rest = {field_name: value for field_name, value in values.items() if field_name not in ROOM_NAMES}
     return rest | ({name: next(iter(given.values()))} if given else {})
 
 

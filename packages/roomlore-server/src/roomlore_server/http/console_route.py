@@ -41,12 +41,12 @@ def key_of_cookie(scope: Scope) -> str | None:
     it for the API."""
     if not is_console(scope["path"]):
         return None
-    found = SimpleCookie()
+    cookies = SimpleCookie()
     try:
-        found.load(Headers(scope=scope).get("cookie", ""))
+        cookies.load(Headers(scope=scope).get("cookie", ""))
     except CookieError:
         return None
-    return found[KEY_COOKIE].value if KEY_COOKIE in found else None
+    return cookies[KEY_COOKIE].value if KEY_COOKIE in cookies else None
 
 
 def to_sign_in(scope: Scope) -> Response:

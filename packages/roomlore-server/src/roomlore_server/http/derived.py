@@ -74,12 +74,12 @@ def add_route(
 
     async def handler(**given: Any) -> Any:
         lore, viewer, caller = given.pop("lore"), given.pop("viewer", None), given.pop("caller", None)
-        asked = form.read(given)
-        if any(asked.get(one) for one in verb.stored):
+        arguments = form.read(given)
+        if any(arguments.get(stored_name) for stored_name in verb.stored):
             caller.need("write")
 
         async def call(called: RoomNames) -> Any:
-            return await verb(lore, viewer, **await resolved(verb, asked, lore, called, names))
+            return await verb(lore, viewer, **await resolved(verb, arguments, lore, called, names))
 
         if room_as_given and viewer is None:
             try:
@@ -88,11 +88,11 @@ def add_route(
                 answer = await call(RoomNames(lore, viewer))
         else:
             answer = await call(RoomNames(lore, viewer))
-        return None if empty else answer if shown is None else shown(lore, answer, asked)
+        return None if empty else answer if shown is None else shown(lore, answer, arguments)
 
     handler.__name__, handler.__doc__ = name, verb.help.en
-    told = inspect.Signature(form.parameters, return_annotation=None if empty else gives or verb.answer)
-    handler.__signature__ = told  # type: ignore[attr-defined]
+    signature = inspect.Signature(form.parameters, return_annotation=None if empty else gives or verb.answer)
+    handler.__signature__ = signature  # type: ignore[attr-defined]
     method, path = form.address
     router.add_api_route(path.removeprefix(router.prefix), handler, methods=[method], **options)
 
@@ -100,7 +100,7 @@ def add_route(
 def add_routes(router: Router, verbs: Iterable[Verb], special: Mapping[str, Mapping[str, Any] | None]) -> None:
     """Add the routes of the verbs of a noun, those without a parameter in the path first, as others would take them for
     its value. `special`: by the verb's name, what `add_route` takes; None if its route is written out."""
-    for verb in sorted(verbs, key=lambda one: bool(one.in_path)):
+    for verb in sorted(verbs, key=lambda each: bool(each.in_path)):
         options = special.get(verb.name, {"name": verb.name.replace(".", "_")})
         if verb.route and options is not None:
             add_route(router, verb, **options)
@@ -113,39 +113,41 @@ class _Form:
         self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]], *, bulk: bool, schema: Any
     ) -> None:
         method, path = verb.route.split()
-        for one in verb.in_path:
-            path = path.replace(f"{{{one.name}}}", f"{{{names.get(one.name, one.name)}:id}}")
+        for argument in verb.in_path:
+            path = path.replace(f"{{{argument.name}}}", f"{{{names.get(argument.name, argument.name)}:id}}")
         self.address = method, path
-        others = [one for one in verb.arguments if one not in verb.in_path]
+        others = [each for each in verb.arguments if each not in verb.in_path]
         self._own = {named: name for name, named in names.items()}
-        self._forms = {one.name: one.form for one in others if isinstance(one.form, Text)}
+        self._forms = {each.name: each.form for each in others if isinstance(each.form, Text)}
         self.body = body_of(verb, names, schema) if others and method not in ("GET", "DELETE") else None
-        self.needs_body = bool(verb.some_of) or any(one.is_needed for one in others)
+        self.needs_body = bool(verb.some_of) or any(each.is_needed for each in others)
         self.parameters = [_parameter("lore", _LORE[verb.scope])]
         self.parameters += [_parameter("viewer", ShownTo)] if verb.viewer else []
         self.parameters += [_parameter("caller", Annotated[Caller, Depends(caller_of)])] if verb.stored else []
-        self.parameters += [_parameter(one.name, _in_path(one, names.get(one.name))) for one in verb.in_path]
+        self.parameters += [_parameter(each.name, _in_path(each, names.get(each.name))) for each in verb.in_path]
         if self.body is not None:
             reads = bodies.body_of if self.needs_body else bodies.body_if_any_of
             read = reads(self.body, within=Bounds.bulk if bulk else Bounds.small)
             self.parameters.append(_parameter("body", Annotated[Any, Depends(read)]))
         else:
-            query = [one for one in others if one.name not in also]
-            self.parameters += [_in_query(one, names.get(one.name)) for one in query]
+            query = [each for each in others if each.name not in also]
+            self.parameters += [_in_query(each, names.get(each.name)) for each in query]
         self.parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
 
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments that a request gave, by name. Raise `InvalidInput` for a text of the body that is too
         long, also if the query has one in its place."""
-        asked = {name: value for name, value in given.items() if value is not None}
-        if (body := asked.pop("body", None)) is not None:
-            said = {self._own.get(name, name): value for name, value in body.model_dump(exclude_unset=True).items()}
-            for name in said.keys() & asked.keys():
+        arguments = {name: value for name, value in given.items() if value is not None}
+        if (body := arguments.pop("body", None)) is not None:
+            fields_sent = {
+                self._own.get(name, name): value for name, value in body.model_dump(exclude_unset=True).items()
+            }
+            for name in fields_sent.keys() & arguments.keys():
                 most = getattr(self._forms.get(name), "most", None)
-                if isinstance(most, int) and is_longer(said[name], most):
+                if isinstance(most, int) and is_longer(fields_sent[name], most):
                     raise InvalidInput(f"{name} of the body is longer than {most} characters.")
-            return said | asked
-        return asked
+            return fields_sent | arguments
+        return arguments
 
 
 _NOTHING = 204
@@ -154,7 +156,11 @@ _NOTHING = 204
 def body_of(verb: Verb, names: Mapping[str, str] = MappingProxyType({}), schema: Any = None) -> type[BaseModel]:
     """Return the model of the body with the arguments that the path does not hold. `names`: of arguments that the body
     calls otherwise. `schema`: what its schema says beyond its fields."""
-    fields = {names.get(one.name, one.name): _field(one) for one in verb.arguments if one not in verb.in_path}
+    fields = {
+        names.get(argument.name, argument.name): _field(argument)
+        for argument in verb.arguments
+        if argument not in verb.in_path
+    }
     name = "".join(part.capitalize() for part in reversed(verb.name.split(".")))
     made: Any = create_model
     base: Any = _base(verb)
@@ -167,7 +173,9 @@ def body_of(verb: Verb, names: Mapping[str, str] = MappingProxyType({}), schema:
 def _base(verb: Verb) -> type[Body]:
     """Return the base of a body, which checks that one of the arguments is given which the verb needs some of. Null is
     an argument too, if it takes something away. A room may have its other names."""
-    base = OfRoom if any(one.form in _NAMED and one not in verb.in_path for one in verb.arguments) else Body
+    base = (
+        OfRoom if any(argument.form in _NAMED and argument not in verb.in_path for argument in verb.arguments) else Body
+    )
     if not verb.some_of:
         return base
     clearing = [name for name in verb.some_of if verb[name].clears]
@@ -228,36 +236,40 @@ async def resolved(
 ) -> dict[str, Any]:
     """Return the arguments with ids in place of the names of rooms, and times. Raise `InvalidInput` that has the names
     of the route, also if an argument is missing."""
-    found = {name: value for name, value in given.items() if name in verb.by_name}
-    for one in verb.arguments:
-        value = given.get(one.name)
-        may_be_blank = getattr(one.form, "blank", False)
-        if one.is_needed and (value is None or (value == "" and not may_be_blank)):
-            raise missing(one, names.get(one.name, one.name))
+    values = {name: value for name, value in given.items() if name in verb.by_name}
+    for argument in verb.arguments:
+        value = given.get(argument.name)
+        may_be_blank = getattr(argument.form, "blank", False)
+        if argument.is_needed and (value is None or (value == "" and not may_be_blank)):
+            raise missing(argument, names.get(argument.name, argument.name))
         if value is None:
             continue
-        if one.form is Reference.SCOPE:
-            found[one.name] = await called.scope(value)
-        elif one.form in _ROOMS:
-            found[one.name] = await called.room(value)
-        elif isinstance(one.form, Many) and one.form.of is Reference.SCOPE:
-            found[one.name] = [await called.scope(scope) for scope in value]
-        elif one.form is Reference.GROUP:
-            found[one.name] = await called.scope(scope_of(value))
-        elif isinstance(one.form, Moment) and isinstance(value, str) and value not in one.form.words:
-            found[one.name] = read_time(lore, names.get(one.name, one.name), value, edge=one.form.edge)
-        elif isinstance(one.form, Many) and one.form.of is Reference.SOURCE:
-            found[one.name] = [Source(await called.room(source["room_id"]), source["message_id"]) for source in value]
-    _check_span(verb, given, found, lore, names)
-    return found
+        if argument.form is Reference.SCOPE:
+            values[argument.name] = await called.scope(value)
+        elif argument.form in _ROOMS:
+            values[argument.name] = await called.room(value)
+        elif isinstance(argument.form, Many) and argument.form.of is Reference.SCOPE:
+            values[argument.name] = [await called.scope(scope) for scope in value]
+        elif argument.form is Reference.GROUP:
+            values[argument.name] = await called.scope(scope_of(value))
+        elif isinstance(argument.form, Moment) and isinstance(value, str) and value not in argument.form.words:
+            values[argument.name] = read_time(
+                lore, names.get(argument.name, argument.name), value, edge=argument.form.edge
+            )
+        elif isinstance(argument.form, Many) and argument.form.of is Reference.SOURCE:
+            values[argument.name] = [
+                Source(await called.room(source["room_id"]), source["message_id"]) for source in value
+            ]
+    _check_span(verb, given, values, lore, names)
+    return values
 
 
 def _check_span(
-    verb: Verb, given: Mapping[str, Any], found: Mapping[str, Any], lore: Lore, names: Mapping[str, str]
+    verb: Verb, given: Mapping[str, Any], values: Mapping[str, Any], lore: Lore, names: Mapping[str, str]
 ) -> None:
     """Raise `InvalidInput` if a span of the query ends before it begins. Times of a body are the service's to check."""
-    start, end = (one.name for one in verb.span) if verb.span else ("", "")
-    first, last = found.get(start), found.get(end)
+    start, end = (argument.name for argument in verb.span) if verb.span else ("", "")
+    first, last = values.get(start), values.get(end)
     if first is None or last is None or not isinstance(given[end], str):
         return
     if is_before(read_time(lore, end, given[end]) or last, last, first):
@@ -269,9 +281,9 @@ def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> 
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def _in_path(one: Argument, name: str | None) -> Any:
-    most = MAX_GROUP_CHARS if one.form is Reference.GROUP else None
-    return Annotated[str, Depends(addressed(name or one.name, one.help.en.removesuffix("."), most=most))]
+def _in_path(argument: Argument, name: str | None) -> Any:
+    most = MAX_GROUP_CHARS if argument.form is Reference.GROUP else None
+    return Annotated[str, Depends(addressed(name or argument.name, argument.help.en.removesuffix("."), most=most))]
 
 
 _SAME = "group_id, chat_id and conversation_id mean the same."
@@ -279,39 +291,39 @@ _LEFT_TO_THE_SERVICE = frozenset({"min_length", "max_length"})
 """Bounds that a query does not check: what is needed and empty is missing, and a choice may be named twice."""
 
 
-def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
-    if one.form is Page.SIZE:
-        return _parameter(one.name, PageLimit)
-    if one.form in _ROOMS:
-        told = f"{one.help.en} {_SAME}{' Needed.' if one.is_needed else ''}"
-        return _parameter(one.name, Annotated[str | None, Depends(query_of_room(told))])
-    kind, bounds = _moment(one.form) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
-    left = _LEFT_TO_THE_SERVICE if one.is_needed else {"max_length"}
+def _in_query(argument: Argument, name: str | None) -> inspect.Parameter:
+    if argument.form is Page.SIZE:
+        return _parameter(argument.name, PageLimit)
+    if argument.form in _ROOMS:
+        description = f"{argument.help.en} {_SAME}{' Needed.' if argument.is_needed else ''}"
+        return _parameter(argument.name, Annotated[str | None, Depends(query_of_room(description))])
+    kind, bounds = _moment(argument.form) if isinstance(argument.form, Moment) else shape(argument.form, _SHAPES)
+    left = _LEFT_TO_THE_SERVICE if argument.is_needed else {"max_length"}
     bounds = {name: bound for name, bound in bounds.items() if name not in left}
-    kind, default = (kind | None, None) if one.is_needed or one.default is None else (kind, one.default)
+    kind, default = (kind | None, None) if argument.is_needed or argument.default is None else (kind, argument.default)
     parts = [
-        one.help.en,
-        *([f"{TIME_IN_QUERY}."] if isinstance(one.form, Moment) else []),
-        *(["May be repeated."] if isinstance(one.form, Many) else []),
-        *(["Needed."] if one.is_needed else []),
+        argument.help.en,
+        *([f"{TIME_IN_QUERY}."] if isinstance(argument.form, Moment) else []),
+        *(["May be repeated."] if isinstance(argument.form, Many) else []),
+        *(["Needed."] if argument.is_needed else []),
     ]
     query = Query(alias=name, description=" ".join(parts), **bounds)
-    return _parameter(one.name, Annotated[kind, query], default)
+    return _parameter(argument.name, Annotated[kind, query], default)
 
 
 def _moment(form: Moment) -> Shape:
     return (MomentInQuery | Literal[form.words] if form.words else MomentInQuery), {}
 
 
-def _field(one: Argument) -> tuple[Any, Any]:
-    kind, bounds = shape(one.form, _SHAPES)
+def _field(argument: Argument) -> tuple[Any, Any]:
+    kind, bounds = shape(argument.form, _SHAPES)
     bounded = Annotated[kind, Field(**bounds)] if bounds else kind
-    nullable = bounded | None if one.default is None and kind not in (TimeOrDay, bodies.Time) else bounded
-    default = list(one.default) if isinstance(one.default, tuple) else one.default
-    told = f"{one.help.en} Null takes it away." if one.clears else one.help.en
-    told += f" {_SAME}" if one.form in _ROOMS else ""
-    told += " room_id, group_id and chat_id mean the same." if one.form is Reference.CONVERSATION else ""
-    return Annotated[nullable, Field(description=told)], ... if one.is_needed else default
+    nullable = bounded | None if argument.default is None and kind not in (TimeOrDay, bodies.Time) else bounded
+    default = list(argument.default) if isinstance(argument.default, tuple) else argument.default
+    description = f"{argument.help.en} Null takes it away." if argument.clears else argument.help.en
+    description += f" {_SAME}" if argument.form in _ROOMS else ""
+    description += " room_id, group_id and chat_id mean the same." if argument.form is Reference.CONVERSATION else ""
+    return Annotated[nullable, Field(description=description)], ... if argument.is_needed else default
 
 
 def _text(form: Text) -> Shape:

@@ -45,13 +45,13 @@ def unnamed(data: bytes) -> bytes:
     return b"data: %s\n\n" % data
 
 
-def failure(scope: Scope, error: Exception, *, told: str, route: str) -> bytes:
+def failure(scope: Scope, error: Exception, *, message: str, route: str) -> bytes:
     """Return the problem as JSON, for the last event of an answer that failed: its status was already sent. An
     unexpected error is reported, and logged as `told`."""
     if isinstance(error, RoomloreError):
         return bytes(problems.of_roomlore(scope, error).body)
     scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": route})
-    log.error(told, error=type(error).__name__, where=where(error))
+    log.error(message, error=type(error).__name__, where=where(error))
     detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
     return bytes(problems.respond(scope, 500, detail).body)
 
@@ -152,8 +152,8 @@ class _Ahead:
         ended = _Ended()
         try:
             async with aclosing(events):
-                async for one in events:
-                    await self._made.put(one)
+                async for made in events:
+                    await self._made.put(made)
         except Exception as error:  # noqa: BLE001 - handed to whoever answers the client
             ended = _Ended(error)
         await self._made.put(ended)

@@ -55,8 +55,8 @@ async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[Any], 
     not added again. A viewer may cite the messages that it may see; without one, a fact
     that a room adds was said there now, and one that a person or an administrator adds is for all."""
     called = RoomNames(lore, viewer)
-    given = [await resolved(verbs.ADD, one.model_dump(exclude_unset=True), lore, called) for one in wanted]
-    return AddedFacts(facts=await verbs.add_all(lore, viewer, [NewMemory(**one) for one in given]))
+    given = [await resolved(verbs.ADD, fact.model_dump(exclude_unset=True), lore, called) for fact in wanted]
+    return AddedFacts(facts=await verbs.add_all(lore, viewer, [NewMemory(**fact) for fact in given]))
 
 
 add_routes(

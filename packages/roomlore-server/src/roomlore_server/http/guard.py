@@ -130,8 +130,12 @@ class ProtectedResource:
 
     def refused(self, status: int, detail: str, **more: str) -> problems.Refused:
         """Return a refusal that leads clients to the metadata."""
-        told: Iterable[tuple[str, str]] = {"realm": "roomlore", **more, "resource_metadata": self._address}.items()
-        header = ", ".join(f'{name}="{value}"' for name, value in told)
+        parameters: Iterable[tuple[str, str]] = {
+            "realm": "roomlore",
+            **more,
+            "resource_metadata": self._address,
+        }.items()
+        header = ", ".join(f'{name}="{value}"' for name, value in parameters)
         return problems.Refused(status, detail, {"WWW-Authenticate": f"Bearer {header}"})
 
 

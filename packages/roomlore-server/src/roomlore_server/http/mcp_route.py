@@ -54,15 +54,15 @@ def _visitor(
 ) -> "Visitor":
     caller: Any = request["state"]["caller"]
     assert isinstance(caller, Caller)
-    asked = _asked(request)
+    request_names = _names_in(request)
     writes = bool({"write", "admin"} & caller.scopes) and not read_only
     lore = caller.need("read")
-    scope = check_scope(asked["scope"]) if "scope" in asked else scope or caller.viewer
-    shown_to = str(check_viewer(viewer)) if viewer else needed_viewer(caller, asked.get("viewer"))
+    scope = check_scope(request_names["scope"]) if "scope" in request_names else scope or caller.viewer
+    shown_to = str(check_viewer(viewer)) if viewer else needed_viewer(caller, request_names.get("viewer"))
     return make(lore=lore, may_write=writes, scope=scope, viewer=shown_to)
 
 
-def _asked(request: Scope) -> dict[str, str]:
+def _names_in(request: Scope) -> dict[str, str]:
     """Return the parameters of the address, as in /mcp?scope=user:anna&viewer=room:team."""
     given = parse_qs(request.get("query_string", b"").decode("utf-8", "replace"))
     strange = sorted(set(given) - {"scope", "viewer"})

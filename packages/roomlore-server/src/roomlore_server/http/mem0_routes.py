@@ -99,9 +99,9 @@ def unnested(filters: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for name, wanted in filters.items():
         if name in JOINTS and _are_filters(wanted):
-            plain[name] = [unnested(one) for one in wanted]
+            plain[name] = [unnested(owner) for owner in wanted]
         elif name == "metadata" and isinstance(wanted, Mapping) and not wanted.keys() & OPERATORS:
-            clash = next((one for one in wanted if one in filters or one in _OWNERS), None)
+            clash = next((owner for owner in wanted if owner in filters or owner in _OWNERS), None)
             if clash is not None:
                 raise InvalidInput(f"The filters name {clash!r:.40} twice, or as metadata; join conditions with AND.")
             plain |= wanted
@@ -117,18 +117,18 @@ def alternatives(filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     `InvalidInput` for too many.
     """
     plain, several = _split(filters)
-    found: list[dict[str, Any]] = []
+    distinct: list[dict[str, Any]] = []
     for number, chosen in enumerate(product(*several)):
         if number == _MAX_ALTERNATIVES:
             raise InvalidInput(
                 f"The filters name more than {_MAX_ALTERNATIVES} sets of owners; ask for fewer at a time."
             )
         joined = dict(plain)
-        for one in chosen:
-            joined = _joined(joined, one)
-        if joined not in found:
-            found.append(joined)
-    return found
+        for choice in chosen:
+            joined = _joined(joined, choice)
+        if joined not in distinct:
+            distinct.append(joined)
+    return distinct
 
 
 def _split(filters: Mapping[str, Any]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
@@ -137,11 +137,11 @@ def _split(filters: Mapping[str, Any]) -> tuple[dict[str, Any], list[list[dict[s
     several: list[list[dict[str, Any]]] = []
     for name, wanted in filters.items():
         if name == "AND" and _are_filters(wanted):
-            several += [alternatives(one) for one in wanted]
-        elif name == "OR" and _are_filters(wanted) and any(_names_owners(one) for one in wanted):
-            several.append([found for one in wanted for found in alternatives(one)])
+            several += [alternatives(clause) for clause in wanted]
+        elif name == "OR" and _are_filters(wanted) and any(_names_owners(clause) for clause in wanted):
+            several.append([alternative for clause in wanted for alternative in alternatives(clause)])
         elif name in _OWNERS and isinstance(wanted, Mapping) and isinstance(wanted.get("in"), list):
-            several.append([{name: one} for one in wanted["in"]])
+            several.append([{name: wanted_value} for wanted_value in wanted["in"]])
         elif name in _OWNERS and isinstance(wanted, Mapping) and "eq" in wanted:
             plain[name] = wanted["eq"]
         elif name not in _OWNERS or wanted not in (None, "*"):
@@ -150,20 +150,20 @@ def _split(filters: Mapping[str, Any]) -> tuple[dict[str, Any], list[list[dict[s
 
 
 def _are_filters(wanted: Any) -> bool:
-    return isinstance(wanted, list) and bool(wanted) and all(isinstance(one, Mapping) for one in wanted)
+    return isinstance(wanted, list) and bool(wanted) and all(isinstance(part, Mapping) for part in wanted)
 
 
 def _names_owners(filters: Mapping[str, Any]) -> bool:
-    parts = [one for name in ("AND", "OR") if _are_filters(filters.get(name)) for one in filters[name]]
+    parts = [part for name in ("AND", "OR") if _are_filters(filters.get(name)) for part in filters[name]]
     return any(name in filters for name in _OWNERS) or any(map(_names_owners, parts))
 
 
-def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return both conditions. What both name stays apart, under AND."""
-    clash = {name: other[name] for name in other if name in one and one[name] != other[name]}
+    clash = {name: other[name] for name in other if name in first and first[name] != other[name]}
     if any(name in _OWNERS for name in clash):
         raise InvalidInput(f"The filters want two values of {next(iter(clash))!r:.40} at once; give one.")
-    joined = {**one, **{name: value for name, value in other.items() if name not in clash}}
+    joined = {**first, **{name: value for name, value in other.items() if name not in clash}}
     if clash:
         joined["AND"] = [*joined.get("AND", []), clash] if isinstance(joined.get("AND", []), list) else [clash]
     return joined
@@ -226,7 +226,7 @@ async def mem0_search_memories(
 ) -> Response:
     """Return the memories that answer a question, best first."""
     most = body.top_k or 10
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     for wanted in body.wanted():
         verbs = _verbs(caller, request, "read", wanted)
         done = await verbs.search(
@@ -236,8 +236,8 @@ async def mem0_search_memories(
             threshold=body.threshold,
             show_expired=bool(body.show_expired),
         )
-        found |= {item["id"]: item for item in done["results"]}
-    best = sorted(found.values(), key=lambda item: -item["score"])
+        items |= {item["id"]: item for item in done["results"]}
+    best = sorted(items.values(), key=lambda item: -item["score"])
     return reply({"results": [_shown(item) for item in best[:most]]})
 
 
@@ -250,12 +250,12 @@ async def mem0_list_memories(
     page_size: Annotated[int, Query(ge=1, le=1000)] = _PAGE_SIZE,
 ) -> Response:
     """Return a page of memories, the last changed first."""
-    found: dict[str, Item] = {}
+    by_id: dict[str, Item] = {}
     for wanted in body.wanted():
         verbs = _verbs(caller, request, "read", wanted)
         done = await verbs.get_all(filters=wanted, top_k=_MAX_LISTED, show_expired=bool(body.show_expired))
-        found |= {item["id"]: item for item in done["results"]}
-    items = sorted(found.values(), key=lambda item: str(item["updated_at"]), reverse=True)
+        by_id |= {item["id"]: item for item in done["results"]}
+    items = sorted(by_id.values(), key=lambda item: str(item["updated_at"]), reverse=True)
     begin = (page - 1) * page_size
 
     def at(number: int) -> str:
@@ -288,7 +288,7 @@ async def mem0_delete_memories(
 @mem0_api.get("/v1/memories/{memory_id:id}/", status_code=200)
 async def mem0_get_memory(request: Request, caller: From, memory_id: Id) -> Response:
     """Return a memory."""
-    return reply(await _found(_verbs(caller, request, "read"), memory_id))
+    return reply(await _item_of(_verbs(caller, request, "read"), memory_id))
 
 
 @mem0_api.put("/v1/memories/{memory_id:id}/", status_code=200)
@@ -300,7 +300,7 @@ async def mem0_update_memory(
     verbs = _verbs(caller, request, "write")
     until = body.expiration_date if "expiration_date" in body.model_fields_set else KEEP
     await verbs.update(memory_id, text=body.text, metadata=body.metadata, expiration_date=until)
-    return reply(await _found(verbs, memory_id))
+    return reply(await _item_of(verbs, memory_id))
 
 
 @mem0_api.delete("/v1/memories/{memory_id:id}/", status_code=200)
@@ -315,7 +315,7 @@ async def mem0_memory_history(request: Request, caller: From, memory_id: Id) -> 
     return reply(await _verbs(caller, request, "read").history(memory_id))
 
 
-async def _found(verbs: Verbs, memory_id: str) -> Item:
+async def _item_of(verbs: Verbs, memory_id: str) -> Item:
     item = await verbs.get(memory_id)
     if item is None:
         raise NotFound(f"There is no memory {memory_id!r:.80}, or it was deleted.")

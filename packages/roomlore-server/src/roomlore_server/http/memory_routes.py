@@ -293,51 +293,51 @@ def listed(one: Memory, lore: Lore) -> ListedMemory:
     return made_from(ListedMemory, one, strength_now=round(now, 6))
 
 
-def each_listed(found: Iterable[Memory], lore: Lore) -> list[ListedMemory]:
-    return [listed(one, lore) for one in found]
+def each_listed(memories: Iterable[Memory], lore: Lore) -> list[ListedMemory]:
+    return [listed(memory, lore) for memory in memories]
 
 
-def one_memory(one: Memory, lore: Lore) -> OneMemory:
-    return OneMemory(memory_id=one.memory_id, memory=listed(one, lore))
+def one_memory(memory: Memory, lore: Lore) -> OneMemory:
+    return OneMemory(memory_id=memory.memory_id, memory=listed(memory, lore))
 
 
 def in_force(versions: Sequence[Memory]) -> Memory:
     """Return the version in force, or the last one of a deleted memory."""
-    return next((one for one in versions if one.status is MemoryStatus.ACTIVE), versions[-1])
+    return next((version for version in versions if version.status is MemoryStatus.ACTIVE), versions[-1])
 
 
-def logged(one: Change) -> LoggedChange:
+def logged(change: Change) -> LoggedChange:
     return LoggedChange(
-        number=one.number,
-        timestamp=one.at,
-        action=one.action,
-        memory_id=one.memory.memory_id,
-        change_reason=one.reason,
-        version=one.memory.version,
-        strength=one.memory.strength if one.action is Action.STRENGTH else None,
-        evolution_id=one.evolution_id,
-        undoes=one.undoes,
-        actor=one.actor,
-        doubtful=one.memory.doubtful or None,
-        **_said(one),
+        number=change.number,
+        timestamp=change.at,
+        action=change.action,
+        memory_id=change.memory.memory_id,
+        change_reason=change.reason,
+        version=change.memory.version,
+        strength=change.memory.strength if change.action is Action.STRENGTH else None,
+        evolution_id=change.evolution_id,
+        undoes=change.undoes,
+        actor=change.actor,
+        doubtful=change.memory.doubtful or None,
+        **_change_fields(change),
     )
 
 
-def each_logged(found: Iterable[Change]) -> list[LoggedChange]:
-    return [logged(one) for one in found]
+def each_logged(changes: Iterable[Change]) -> list[LoggedChange]:
+    return [logged(change) for change in changes]
 
 
-def _said(one: Change) -> dict[str, Any]:
+def _change_fields(change: Change) -> dict[str, Any]:
     """Return the versions before and after a change, with their statements."""
-    here, closed = one.memory, one.closes
-    if one.action in (Action.STRENGTH, Action.REDACT, Action.SHARE):
+    here, closed = change.memory, change.closes
+    if change.action in (Action.STRENGTH, Action.REDACT, Action.SHARE):
         return {"statement": here.statement}
     if here.status is MemoryStatus.DEPRECATED:
         return {"old_id": here.memory_id, "old_statement": here.statement}
     if not closed:
         return {"new_id": here.memory_id, "statement": here.statement}
     several = {"old_ids": closed} if len(closed) > 1 else {}
-    old = {"old_id": closed[0], "old_statement": one.old_statement}
+    old = {"old_id": closed[0], "old_statement": change.old_statement}
     return {**old, **several, "new_id": here.memory_id, "new_statement": here.statement}
 
 
@@ -346,34 +346,36 @@ def evolved(request: Request, group_id: str, result: EvolutionResult) -> Evolved
     return made_from(Evolved, result, group_id=group_id, evolution_time=result.at, changes=changes, message=message)
 
 
-def difference(found: MemoryDiff, lore: Lore, group_id: str) -> MemoryDifference:
+def difference(diff: MemoryDiff, lore: Lore, group_id: str) -> MemoryDifference:
     return made_from(
         MemoryDifference,
-        found,
+        diff,
         group_id=group_id,
-        added=each_listed(found.added, lore),
-        removed=each_listed(found.removed, lore),
-        changed=[_revised(one, lore) for one in found.changed],
+        added=each_listed(diff.added, lore),
+        removed=each_listed(diff.removed, lore),
+        changed=[_revised(revised, lore) for revised in diff.changed],
     )
 
 
-def _revised(one: Revised, lore: Lore) -> RevisedMemory:
+def _revised(revised: Revised, lore: Lore) -> RevisedMemory:
     return RevisedMemory(
-        before=listed(one.before, lore),
-        after=listed(one.after, lore),
-        words=words_diff(one.before.statement, one.after.statement),
-        changes=each_logged(one.changes),
+        before=listed(revised.before, lore),
+        after=listed(revised.after, lore),
+        words=words_diff(revised.before.statement, revised.after.statement),
+        changes=each_logged(revised.changes),
     )
 
 
-def blamed(one: BlamedVersion, lore: Lore) -> BlamedMemory:
+def blamed(version: BlamedVersion, lore: Lore) -> BlamedMemory:
     return BlamedMemory(
-        memory=listed(one.memory, lore),
-        change=None if one.change is None else logged(one.change),
-        evolution=None if one.evolution is None else made_from(MadeBy, one.evolution),
+        memory=listed(version.memory, lore),
+        change=None if version.change is None else logged(version.change),
+        evolution=None if version.evolution is None else made_from(MadeBy, version.evolution),
         evidence=[
-            made_from(SupportingMessage, found.source, message=found.message, archive_id=found.archive_id)
-            for found in one.evidence
+            made_from(
+                SupportingMessage, supporting.source, message=supporting.message, archive_id=supporting.archive_id
+            )
+            for supporting in version.evidence
         ],
     )
 
@@ -392,9 +394,9 @@ _MAX_DAYS = 3_650
 _GROUP = {"scope": "group_id"}
 
 
-def _page(lore: Lore, found: verbs.MemoriesOf, asked: Asked) -> MemoryPage:
-    memories = each_listed(found.memories, lore)
-    return MemoryPage(group_id=asked["scope"], scope=found.scope, total=found.total, memories=memories)
+def _page(lore: Lore, page: verbs.MemoriesOf, arguments: Asked) -> MemoryPage:
+    memories = each_listed(page.memories, lore)
+    return MemoryPage(group_id=arguments["scope"], scope=page.scope, total=page.total, memories=memories)
 
 
 async def _most(
@@ -406,13 +408,13 @@ async def _most(
     return min(limit, lore.settings.limits.max_page)
 
 
-def _found(_: Lore, answer: MemoryAnswer, asked: Asked) -> MemorySearch:
+def _search_of(_: Lore, answer: MemoryAnswer, arguments: Asked) -> MemorySearch:
     results = [made_from(FoundMemory, hit.memory, score=hit.score, signals=hit.signals) for hit in answer.hits]
-    return made_from(MemorySearch, answer, group_id=asked["scope"], results=results)
+    return made_from(MemorySearch, answer, group_id=arguments["scope"], results=results)
 
 
-def _versions(_: Lore, versions: Sequence[Memory], asked: Asked) -> MemoryHistory:
-    now, history = in_force(versions), [made_from(PastVersion, one) for one in versions]
+def _versions(_: Lore, versions: Sequence[Memory], arguments: Asked) -> MemoryHistory:
+    now, history = in_force(versions), [made_from(PastVersion, version) for version in versions]
     return MemoryHistory(memory_id=now.memory_id, current_version=now.version, history=history)
 
 
@@ -440,33 +442,37 @@ async def memory_changes(
     since = now - timedelta(days=days)
     await lore.rooms.check_there(scope)
     if newest_first:
-        found = await lore.memories.latest_changes(scope, before=before, limit=limit, since=since)
+        entries = await lore.memories.latest_changes(scope, before=before, limit=limit, since=since)
     else:
-        found = await lore.memories.changes(scope, after=after, limit=limit, since=since)
-    following = found[-1].number if len(found) == limit else None
-    period, changes = _period(since, now), each_logged(found)
+        entries = await lore.memories.changes(scope, after=after, limit=limit, since=since)
+    following = entries[-1].number if len(entries) == limit else None
+    period, changes = _period(since, now), each_logged(entries)
     return ChangeLog(group_id=group.group_id, scope=scope, period=period, changes=changes, next=following)
 
 
-def _then(lore: Lore, found: verbs.MemoriesThen, asked: Asked) -> MemoriesThen:
-    return made_from(MemoriesThen, found, group_id=asked["scope"], memories=each_listed(found.memories, lore))
+def _then(lore: Lore, memories_then: verbs.MemoriesThen, arguments: Asked) -> MemoriesThen:
+    return made_from(
+        MemoriesThen, memories_then, group_id=arguments["scope"], memories=each_listed(memories_then.memories, lore)
+    )
 
 
-def _difference(lore: Lore, found: MemoryDiff, asked: Asked) -> MemoryDifference:
-    return difference(found, lore, asked["scope"])
+def _difference(lore: Lore, diff: MemoryDiff, arguments: Asked) -> MemoryDifference:
+    return difference(diff, lore, arguments["scope"])
 
 
-def _origin(lore: Lore, found: Blame, asked: Asked) -> MemoryOrigin:
-    return MemoryOrigin(memory_id=found.memory.memory_id, versions=[blamed(one, lore) for one in found.versions])
+def _origin(lore: Lore, blame: Blame, arguments: Asked) -> MemoryOrigin:
+    return MemoryOrigin(
+        memory_id=blame.memory.memory_id, versions=[blamed(version, lore) for version in blame.versions]
+    )
 
 
-def _one(lore: Lore, memory: Memory, asked: Asked) -> OneMemory:
+def _memory_of(lore: Lore, memory: Memory, arguments: Asked) -> OneMemory:
     return one_memory(memory, lore)
 
 
-def _reverted(_: Lore, done: Sequence[Change], asked: Asked) -> Reverted:
+def _reverted(_: Lore, done: Sequence[Change], arguments: Asked) -> Reverted:
     message = "" if done else "There is nothing to take back: it was reverted before, or it changed nothing."
-    return Reverted(evolution_id=asked["evolution_id"], changes=each_logged(done), message=message)
+    return Reverted(evolution_id=arguments["evolution_id"], changes=each_logged(done), message=message)
 
 
 _REASON: Mapping[str, Any] = {"reason": (Reason, None)}
@@ -483,7 +489,7 @@ add_routes(
         },
         "memories.search": {
             "name": "search_memories",
-            "shown": _found,
+            "shown": _search_of,
             "gives": MemorySearch,
             "names": _GROUP | {"query": "q"},
         },
@@ -496,9 +502,9 @@ add_routes(
             "names": _GROUP | {"start": "from", "end": "to"},
         },
         "memories.blame": {"name": "blame_memory", "shown": _origin, "gives": MemoryOrigin},
-        "memories.delete": {"name": "delete_memory", "shown": _one, "gives": OneMemory},
-        "memories.strength": {"name": "set_strength", "shown": _one, "gives": OneMemory},
-        "memories.restore": {"name": "restore_memory", "shown": _one, "gives": OneMemory, "also": _REASON},
+        "memories.delete": {"name": "delete_memory", "shown": _memory_of, "gives": OneMemory},
+        "memories.strength": {"name": "set_strength", "shown": _memory_of, "gives": OneMemory},
+        "memories.restore": {"name": "restore_memory", "shown": _memory_of, "gives": OneMemory, "also": _REASON},
         "memories.revert": {"name": "revert_evolution", "shown": _reverted, "gives": Reverted, "also": _REASON},
         "memories.visible": None,
     },
@@ -551,8 +557,8 @@ async def _answer(request: Request, lore: Lore, group: Group, begun: BegunEvolut
 
 
 def _later(request: Request, group: Group, begun: BegunEvolution, job: Job) -> Response:
-    told = job.progress or f"It is {job.status}; ask for the job, then for the evolution."
-    message = problems.in_language(request.scope, told)
+    sentence = job.progress or f"It is {job.status}; ask for the job, then for the evolution."
+    message = problems.in_language(request.scope, sentence)
     answer = reply(
         made_from(Evolving, begun, group_id=group.group_id, scope=group.scope, status=job.status, message=message),
         202,
@@ -586,10 +592,10 @@ def _dropped() -> errors.Conflict:
 
 def _failure(job: Job) -> errors.RoomloreError:
     """Return the job's error as it would have been raised here."""
-    name, _, said = job.error.partition(": ")
+    name, _, detail = job.error.partition(": ")
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, errors.RoomloreError):
-        return kind(said or None)
+        return kind(detail or None)
     return errors.RoomloreError(
         f"The evolution {job.status}; the log says where. `roomlore jobs retry` tries it again."
     )

@@ -91,11 +91,11 @@ def _hint(request: Request, report: AddReport) -> str | None:
     if not twins:
         return None
     (first, others), *more = twins.items()
-    told = f"Room {first!r:.80} is new; it is also the name of room {others}."
+    sentence = f"Room {first!r:.80} is new; it is also the name of room {others}."
     if more:
         listed = [f"{room_id!r:.80} ({others})" for room_id, others in islice(twins.items(), _LISTED)]
-        told = f"New rooms have the names of others: {', '.join(listed)}{', ...' if len(twins) > _LISTED else ''}."
-    return problems.in_language(request.scope, f"{told} Messages are stored under the id that they give.")
+        sentence = f"New rooms have the names of others: {', '.join(listed)}{', ...' if len(twins) > _LISTED else ''}."
+    return problems.in_language(request.scope, f"{sentence} Messages are stored under the id that they give.")
 
 
 add_routes(
@@ -148,11 +148,11 @@ async def correct_link(
     lore: Writer,
     room_id: ShownRoom,
     message_id: MessageId,
-    said: Annotated[bodies.LinkRequest, Depends(bodies.body_of(bodies.LinkRequest))],
+    correction: Annotated[bodies.LinkRequest, Depends(bodies.body_of(bodies.LinkRequest))],
 ) -> CorrectedEntry:
     """Say which earlier message a message answers, or that it answers nothing. Threads and contexts follow at once; of
     a very long thread `left` messages move to another one in the background, as a job of the kind `threads`."""
-    return await lore.links.correct(room_id, message_id, answers=said.answers, by=said.by)
+    return await lore.links.correct(room_id, message_id, answers=correction.answers, by=correction.by)
 
 
 @messages.delete("/messages/{room_id:id}/{message_id:id}/link")

@@ -144,9 +144,9 @@ class Place:
     def of(cls, request: CompletionRequest, headers: Headers, key_id: str, name: str) -> "Place":
         """Find room, speaker and agent. Raise `InvalidInput`. `name`: of the message to answer."""
         metadata = request.metadata or {}
-        rooms = bodies.one_room({one: metadata.get(one) for one in ROOM_NAMES})
+        rooms = bodies.one_room({field_name: metadata.get(field_name) for field_name in ROOM_NAMES})
 
-        def told(header: str, field_name: str) -> str:
+        def value_of(header: str, field_name: str) -> str:
             given = headers.get(f"x-roomlore-{header}")
             value = unquote(given) if given is not None else metadata.get(field_name)
             if not isinstance(value, str | None):
@@ -154,17 +154,17 @@ class Place:
             return (value or "").strip()
 
         metadata = {"room": None, **metadata, **({"room": rooms["room_id"]} if rooms else {})}
-        room_id = told("room", "room")
-        speaker = told("speaker", "speaker_id") or request.user or ""
+        room_id = value_of("room", "room")
+        speaker = value_of("speaker", "speaker_id") or request.user or ""
         implied = ":".join(("key", key_id or "none", *([speaker] if speaker else [])))
         return cls(
             Speaking(
                 room_id=room_id or implied,
                 speaker_id=speaker or name or _SPEAKER,
-                speaker_name=told("speaker-name", "speaker_name") or name,
-                agent_id=told("agent", "agent_id") or _AGENT,
-                agent_name=told("agent-name", "agent_name"),
-                message_id=told("message", "message_id") or headers.get("idempotency-key", ""),
+                speaker_name=value_of("speaker-name", "speaker_name") or name,
+                agent_id=value_of("agent", "agent_id") or _AGENT,
+                agent_name=value_of("agent-name", "agent_name"),
+                message_id=value_of("message", "message_id") or headers.get("idempotency-key", ""),
             ),
             implied=not room_id,
         )
@@ -208,10 +208,10 @@ class _Answer:
             "degraded": started.degraded,
         }
 
-    def repeat(self, said: Reply) -> None:
+    def repeat(self, answer_made: Reply) -> None:
         """Take a reply that was stored before."""
-        self.id, self.model = said.reply_id, said.model
-        self.about = {"message_id": said.message_id, "context_id": said.context_id, "repeated": True}
+        self.id, self.model = answer_made.reply_id, answer_made.model
+        self.about = {"message_id": answer_made.message_id, "context_id": answer_made.context_id, "repeated": True}
 
     def add(self, text: str) -> str:
         """Add a piece and return it, without the break from what an earlier request was told."""
@@ -219,28 +219,37 @@ class _Answer:
         self.pieces.append(shown)
         return shown
 
-    def rest_of(self, said: Reply) -> str:
+    def rest_of(self, answer_made: Reply) -> str:
         """Return what this request was not told yet."""
-        return said.text.removeprefix(self.before.text).lstrip("\n") if said.repeated else ""
+        return answer_made.text.removeprefix(self.before.text).lstrip("\n") if answer_made.repeated else ""
 
     def chunk(self, delta: Mapping[str, Any] | None, *, reason: str | None = None, **more: Any) -> bytes:
         choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]
         return unnamed(dump({**self._named("chat.completion.chunk"), "choices": choices, **more}))
 
-    def whole(self, said: Reply) -> dict[str, Any]:
+    def whole(self, answer_made: Reply) -> dict[str, Any]:
         text = "".join(self.pieces)
         message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
-        if said.tool_calls:
-            message["tool_calls"] = [_call(call) for call in said.tool_calls]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish_reason or "stop"}
+        if answer_made.tool_calls:
+            message["tool_calls"] = [_call(call) for call in answer_made.tool_calls]
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": answer_made.finish_reason or "stop",
+        }
         named = self._named("chat.completion")
-        return {**named, "choices": [choice], "usage": self.usage(said), _OWN: self.about}
+        return {**named, "choices": [choice], "usage": self.usage(answer_made), _OWN: self.about}
 
-    def usage(self, said: Reply) -> dict[str, int]:
+    def usage(self, answer_made: Reply) -> dict[str, int]:
         """Return the tokens of this request. A reply counts those of all requests for it."""
-        asked = max(said.usage.input_tokens - self.before.usage.input_tokens, 0)
-        told = max(said.usage.output_tokens - self.before.usage.output_tokens, 0)
-        return {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told}
+        input_tokens = max(answer_made.usage.input_tokens - self.before.usage.input_tokens, 0)
+        output_tokens = max(answer_made.usage.output_tokens - self.before.usage.output_tokens, 0)
+        return {
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
 
     def _named(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
@@ -257,31 +266,31 @@ openai_protocol = Router(tags=["openai"], include_in_schema=False, strict=False)
 async def complete_chat(
     request: Request,
     caller: Annotated[Caller, Depends(caller_of)],
-    asked: Annotated[CompletionRequest, Depends(bodies.body_of(CompletionRequest, within=Bounds.bulk))],
+    completion: Annotated[CompletionRequest, Depends(bodies.body_of(CompletionRequest, within=Bounds.bulk))],
 ) -> Response:
     """Answer in OpenAI's protocol: store what is new of the conversation, and reply to its last message."""
     lore = caller.need("write")
-    conversation = read_conversation(asked.messages)
-    place = Place.of(asked, request.headers, caller.key_id, conversation.asked.name)
+    conversation = read_conversation(completion.messages)
+    place = Place.of(completion, request.headers, caller.key_id, conversation.asked.name)
     stored = await _newest(lore, place.who.room_id)
     again = _is_again(conversation, request.headers)
-    found = await asyncio.to_thread(matched, conversation, stored.messages, place.who, whole=stored.whole, again=again)
+    talk = await asyncio.to_thread(matched, conversation, stored.messages, place.who, whole=stored.whole, again=again)
     arguments = {
         "agent_id": place.who.agent_id,
         "agent_name": place.who.agent_name,
         "system_prompt": conversation.system,
         "tool_results": conversation.results,
-        "shown": found.shown,
-        **asked.arguments(),
+        "shown": talk.shown,
+        **completion.arguments(),
     }
-    await lore.replies.check(found.asked, **arguments)  # before the room is made
-    await _keep(lore, place, stored, found)
-    before = await _before(lore, place.who, found) if conversation.results else _Before()
-    replies = lore.replies.stream(found.asked, **arguments)
+    await lore.replies.check(talk.asked, **arguments)  # before the room is made
+    await _keep(lore, place, stored, talk)
+    before = await _before(lore, place.who, talk) if conversation.results else _Before()
+    replies = lore.replies.stream(talk.asked, **arguments)
     answer = _Answer(int(lore.now().timestamp()), before)
-    if not asked.stream:
+    if not completion.stream:
         return reply(await _whole(replies, answer))
-    counted = bool(asked.stream_options and asked.stream_options.include_usage)
+    counted = bool(completion.stream_options and completion.stream_options.include_usage)
     return EventStream(_chunks(replies, answer, counted=counted), last=partial(_failed, request.scope))
 
 
@@ -289,7 +298,7 @@ async def complete_chat(
 async def list_openai_models(lore: Reader) -> Response:
     """Return the models in OpenAI's form."""
     known = await lore.models.list_available_models()
-    return reply({"object": "list", "data": [_model(one.model_id) for one in known]})
+    return reply({"object": "list", "data": [_model(model.model_id) for model in known]})
 
 
 @openai_protocol.get("/v1/models/{model_id:id}", status_code=200)
@@ -297,7 +306,7 @@ async def get_openai_model(
     lore: Reader, model_id: Annotated[str, Depends(addressed("model_id", "A model"))]
 ) -> Response:
     """Return one model in OpenAI's form."""
-    known = [one.model_id for one in await lore.models.list_available_models()]
+    known = [model.model_id for model in await lore.models.list_available_models()]
     if model_id not in known:
         raise NotFound(f"There is no model {model_id!r:.80}; there are {', '.join(known) or 'none'}.")
     return reply(_model(model_id))
@@ -312,13 +321,13 @@ def _is_again(conversation: Conversation, headers: Headers) -> bool:
     return bool(conversation.results) or headers.get("x-stainless-retry-count", "0") != "0"
 
 
-async def _keep(lore: Lore, place: Place, stored: _Stored, found: Matched) -> None:
+async def _keep(lore: Lore, place: Place, stored: _Stored, talk: Matched) -> None:
     """Store what is new before the message to answer. A new room of one's own is a direct chat from the beginning."""
     if stored.absent and place.implied:
         await lore.rooms.set_kind(place.who.room_id, RoomKind.DIRECT)
-    if found.new:
+    if talk.new:
         # One that was deleted keeps its id, and is not stored again.
-        await lore.messages.add(found.new, on_conflict="report")
+        await lore.messages.add(talk.new, on_conflict="report")
 
 
 async def _newest(lore: Lore, room_id: str) -> _Stored:
@@ -328,20 +337,20 @@ async def _newest(lore: Lore, room_id: str) -> _Stored:
     except NotFound:
         return _Stored(absent=True)
     begin = max(room.next_arrival - 1 - _NEWEST, 0)
-    found: list[StoredMessage] = []
+    messages: list[StoredMessage] = []
     while page := await lore.messages.page(
-        room_id, after=found[-1].arrival if found else begin, limit=_PAGE, viewer=None
+        room_id, after=messages[-1].arrival if messages else begin, limit=_PAGE, viewer=None
     ):
-        found += page
+        messages += page
         if len(page) < _PAGE:
             break
-    return _Stored(found, whole=begin == 0)
+    return _Stored(messages, whole=begin == 0)
 
 
-async def _before(lore: Lore, who: Speaking, found: Matched) -> _Before:
+async def _before(lore: Lore, who: Speaking, talk: Matched) -> _Before:
     """Return what the model was asked for this reply before."""
     before = _Before()
-    reply_id = reply_ids(found.asked.id, who.agent_id)[0]
+    reply_id = reply_ids(talk.asked.id, who.agent_id)[0]
     for number in range(MAX_ROUNDS):
         try:
             made = (await lore.messages.get(who.room_id, calls_id(reply_id, number), viewer=None)).message
@@ -365,11 +374,11 @@ async def _whole(replies: AsyncGenerator[ReplyEvent, None], answer: _Answer) -> 
     raise AssertionError("a reply ends with a Reply")
 
 
-def _take(answer: _Answer, said: Reply) -> str:
+def _take(answer: _Answer, answer_made: Reply) -> str:
     """Take the end of a reply, and return what of its text was not told yet."""
     if not answer.id:
-        answer.repeat(said)
-    rest = answer.rest_of(said)
+        answer.repeat(answer_made)
+    rest = answer.rest_of(answer_made)
     return answer.add(rest) if rest else ""
 
 
@@ -390,19 +399,19 @@ async def _chunks(
     yield _DONE
 
 
-def _last_chunks(answer: _Answer, said: Reply, more: Mapping[str, Any]) -> list[bytes]:
+def _last_chunks(answer: _Answer, answer_made: Reply, more: Mapping[str, Any]) -> list[bytes]:
     chunks = []
-    if rest := _take(answer, said):
+    if rest := _take(answer, answer_made):
         chunks.append(answer.chunk({"role": "assistant", "content": rest}, **more))
-    if said.tool_calls:
-        calls = [{"index": place, **_call(call)} for place, call in enumerate(said.tool_calls)]
+    if answer_made.tool_calls:
+        calls = [{"index": place, **_call(call)} for place, call in enumerate(answer_made.tool_calls)]
         chunks.append(answer.chunk({"tool_calls": calls}, **more))
-    chunks.append(answer.chunk({}, reason=said.finish_reason or "stop", **more, **{_OWN: answer.about}))
+    chunks.append(answer.chunk({}, reason=answer_made.finish_reason or "stop", **more, **{_OWN: answer.about}))
     if more:
-        chunks.append(answer.chunk(None, usage=answer.usage(said)))
+        chunks.append(answer.chunk(None, usage=answer.usage(answer_made)))
     return chunks
 
 
 def _failed(scope: Scope, error: Exception) -> bytes:
     """Return the last event of an answer that failed."""
-    return unnamed(failure(scope, error, told="completion failed", route=scope["path"]))
+    return unnamed(failure(scope, error, message="completion failed", route=scope["path"]))

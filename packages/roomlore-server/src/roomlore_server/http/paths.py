@@ -69,8 +69,8 @@ def addressed(name: str, about: str, *, most: int | None = None) -> Callable[...
         description="Read where the path has `-`: for an id that paths do not keep, such as `..` or one with a `/`.",
     )
 
-    async def read(found: Annotated[str, in_path], asked: Annotated[str | None, in_query] = None) -> str:
-        return found if asked is None or found != IN_QUERY else asked
+    async def read(path_value: Annotated[str, in_path], query_value: Annotated[str | None, in_query] = None) -> str:
+        return path_value if query_value is None or path_value != IN_QUERY else query_value
 
     return read
 
@@ -127,9 +127,9 @@ def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str
     path may have the name of a room in place of its id."""
 
     async def check(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: room_of) -> str:
-        found: str = await caller.lore.rooms.named(room_id, viewer=viewer, or_new=True) if by_name else room_id
-        await caller.lore.rooms.check_shown(found, viewer)
-        return found
+        room: str = await caller.lore.rooms.named(room_id, viewer=viewer, or_new=True) if by_name else room_id
+        await caller.lore.rooms.check_shown(room, viewer)
+        return room
 
     return check
 

@@ -71,12 +71,12 @@ class _Step:
                 errors += result
             elif name is not None:
                 arguments[name] = result
-        for one in self.path:
-            _validate(one, request.path_params[one.alias], arguments, errors)
-        for one in self.query:
-            if one.alias in query:
-                value = request.query_params.getlist(one.alias) if one.many else query[one.alias]
-                _validate(one, value, arguments, errors)
+        for parameter in self.path:
+            _validate(parameter, request.path_params[parameter.alias], arguments, errors)
+        for parameter in self.query:
+            if parameter.alias in query:
+                value = request.query_params.getlist(parameter.alias) if parameter.many else query[parameter.alias]
+                _validate(parameter, value, arguments, errors)
         if errors:
             return errors
         if self.request is not None:
@@ -103,14 +103,14 @@ class Plan:
     @classmethod
     def of(cls, route: APIRoute) -> "Plan | None":
         """Return the plan of a route; None if it needs more than a plan can express."""
-        found: dict[Any, Dependant] = {}
+        parts: dict[Any, Dependant] = {}
         for part in _parts(route.dependant):
             if not _is_plannable(part):
                 return None
-            found.setdefault(part.call, part)
-        places = {call: number for number, call in enumerate(found)}
+            parts.setdefault(part.call, part)
+        places = {call: number for number, call in enumerate(parts)}
         check = route.checker() if isinstance(route, StrictRoute) else None
-        return cls([_step(part, places) for part in found.values()], check)
+        return cls([_step(part, places) for part in parts.values()], check)
 
     async def answer(self, request: Request) -> Response:
         """Return the handler's response. Raise `RequestValidationError` for wrong parameters."""
@@ -134,13 +134,13 @@ def _parts(dependant: Dependant) -> Iterator[Dependant]:
 
 
 def _is_plannable(part: Dependant) -> bool:
-    others = (getattr(part, one.name) for one in fields(part) if one.name not in _READ | _SAYS_NOTHING)
+    others = (getattr(part, field_.name) for field_ in fields(part) if field_.name not in _READ | _SAYS_NOTHING)
     return (
         inspect.iscoroutinefunction(part.call)
         and part.use_cache
         and not any(others)
         and all(map(_is_plain, [*part.path_params, *part.query_params]))
-        and all(one.default.__class__ in _SCALARS for one in part.query_params)
+        and all(parameter.default.__class__ in _SCALARS for parameter in part.query_params)
     )
 
 
@@ -172,7 +172,7 @@ def _members(kind: Any) -> list[Any]:
     if get_origin(kind) is Annotated:
         return _members(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return [inner for one in get_args(kind) for inner in _members(one)]
+        return [inner for argument in get_args(kind) for inner in _members(argument)]
     return [kind]
 
 
@@ -180,11 +180,17 @@ def _step(part: Dependant, places: Mapping[Any, int]) -> _Step:
     assert part.call is not None
     return _Step(
         call=part.call,
-        inputs=[(one.name, places[one.call]) for one in part.dependencies],
+        inputs=[(dependency.name, places[dependency.call]) for dependency in part.dependencies],
         request=part.request_param_name,
-        path=[_Parameter(one, one.alias, ("path", one.alias), many=False) for one in part.path_params],
-        query=[_Parameter(one, one.alias, ("query", one.alias), _is_many(one)) for one in part.query_params],
-        defaults={one.name: one.default for one in part.query_params},
+        path=[
+            _Parameter(parameter, parameter.alias, ("path", parameter.alias), many=False)
+            for parameter in part.path_params
+        ],
+        query=[
+            _Parameter(parameter, parameter.alias, ("query", parameter.alias), _is_many(parameter))
+            for parameter in part.query_params
+        ],
+        defaults={parameter.name: parameter.default for parameter in part.query_params},
     )
 
 
@@ -205,7 +211,7 @@ class PlannedRoutes(BaseRoute):
                 known = self._patterns.setdefault(method, [])
                 if route.param_convertors:
                     known.append(planned)
-                elif not any(one.pattern.match(route.path) for one in known):
+                elif not any(pattern_known.pattern.match(route.path) for pattern_known in known):
                     self._exact.setdefault((method, route.path), planned)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -216,9 +222,9 @@ class PlannedRoutes(BaseRoute):
         if planned is not None:
             return planned.matched({})
         for planned in self._patterns.get(method, ()):
-            found = planned.pattern.match(path)
-            if found:
-                return planned.matched(found.groupdict())
+            match = planned.pattern.match(path)
+            if match:
+                return planned.matched(match.groupdict())
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -113,17 +113,17 @@ async def forget(
     result of the last two minutes.
     """
     work, user_id = request.app.state.long_work, wanted.user_id
-    asked: _Asked = {"seconds": _MAX_WAITED, "same_words": wanted.same_words}
+    options: _Asked = {"seconds": _MAX_WAITED, "same_words": wanted.same_words}
     if not (wanted.is_id or work.knows(long_work.forgetting(lore, user_id, same_words=wanted.same_words))):
         await _check_person(lore, user_id)
     if wanted.confirm and not wanted.dry_run:
-        return _told(request, user_id, await long_work.forget(work, lore, user_id, **asked))
-    would = await long_work.would_forget(work, lore, user_id, **asked)
+        return _answer_of(request, user_id, await long_work.forget(work, lore, user_id, **options))
+    would = await long_work.would_forget(work, lore, user_id, **options)
     if not wanted.dry_run:
         raise _unconfirmed(request, user_id, would.report)
     if would.full:
         raise _too_many("counts of what forgetting somebody would remove")
-    return _told(request, user_id, would.report)
+    return _answer_of(request, user_id, would.report)
 
 
 async def _check_person(lore: Lore, user_id: str) -> None:
@@ -152,16 +152,16 @@ async def verify(
     result of the last two minutes. At most three checks of a tenant run at a time.
     """
     scope = None if group_id is None else await lore.rooms.scope_named(scope_of(group_id), viewer=None)
-    asked = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MAX_WAITED)
-    if asked.full:
+    outcome = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MAX_WAITED)
+    if outcome.full:
         raise _too_many("checks")
-    report = asked.report
+    report = outcome.report
     if report is None:
         return reply(Checking(), 202)
     return made_from(VerifyView, report)
 
 
-def _told(request: Request, user_id: str, report: ForgetReport | None) -> ForgetView | Response:
+def _answer_of(request: Request, user_id: str, report: ForgetReport | None) -> ForgetView | Response:
     if report is None:
         return reply(Forgetting(user_id=user_id), 202)
     message = "" if report.found else problems.in_language(request.scope, _nothing_of(user_id))
@@ -173,22 +173,26 @@ def _nothing_of(user_id: str) -> str:
 
 
 def _too_many(what: str) -> problems.Refused:
-    told = f"{long_work.MAX_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
-    return problems.Refused(429, f"{told} Wait until one has ended; then ask again.", {"Retry-After": _RETRY_SECONDS})
+    reason = f"{long_work.MAX_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
+    return problems.Refused(429, f"{reason} Wait until one has ended; then ask again.", {"Retry-After": _RETRY_SECONDS})
 
 
 def _unconfirmed(request: Request, user_id: str, would: ForgetReport | None) -> InvalidInput | NotFound:
     """Return the error for a missing `confirm`. `would`: None if counting takes longer than the request may wait."""
-    asked = "This cannot be undone. Send `confirm: true` to do it."
+    warning = "This cannot be undone. Send `confirm: true` to do it."
     if would is None:
-        return InvalidInput(f"{asked} What would go of {user_id!r:.80} takes long to count: `dry_run: true` tells it.")
+        return InvalidInput(
+            f"{warning} What would go of {user_id!r:.80} takes long to count: `dry_run: true` tells it."
+        )
     if not (would.found or would.left):
         return NotFound(_nothing_of(user_id))
     goes = {PLACES_IN_WORDS.get(place, place): count for place, count in would.places.items()}
     goes |= {"whole rooms": len(would.rooms_removed), "memories that are retired": len(would.retired)}
-    told = ", ".join(f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count)
+    numbers = ", ".join(
+        f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count
+    )
     return InvalidInput(
-        f"{asked} Forgetting {user_id!r:.80} would remove or change {told}. `dry_run: true` tells all of it."
+        f"{warning} Forgetting {user_id!r:.80} would remove or change {numbers}. `dry_run: true` tells all of it."
     )
 
 

@@ -181,14 +181,14 @@ def respond(
 ) -> Response:
     """Return the problem as a response, in Chinese if the request prefers it and the detail has a Chinese text. `kind`:
     its name, by default that of the status."""
-    told = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
+    known_kind = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
     if scope["path"].startswith(_OPENAI_PATHS):
-        return _in_openai_form(status, detail, headers, told)
+        return _in_openai_form(status, detail, headers, known_kind)
     media_type = "application/json" if scope["path"].startswith(_MEM0_PATHS) else MEDIA_TYPE
     raw_path = scope.get("raw_path")
-    title, detail, language = _in_language(scope, told.title, detail)
+    title, detail, language = _in_language(scope, known_kind.title, detail)
     problem = {
-        "type": f"urn:roomlore:{told.name}",
+        "type": f"urn:roomlore:{known_kind.name}",
         "title": title,
         "status": status,
         "detail": detail,
@@ -207,20 +207,20 @@ def _in_language(scope: Mapping[str, Any], title: str, detail: str) -> tuple[str
     return title, detail, "en"
 
 
-def in_language(scope: Mapping[str, Any], said: str) -> str:
+def in_language(scope: Mapping[str, Any], sentence: str) -> str:
     """Return what an answer says to people, in Chinese if the request prefers it and there is a Chinese text."""
     wanted = Headers(raw=scope.get("headers", [])).get("accept-language", "")
-    return into_chinese(said) if preferred(wanted) == "zh" else said
+    return into_chinese(sentence) if preferred(wanted) == "zh" else sentence
 
 
-def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, told: Kind) -> Response:
+def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, problem_kind: Kind) -> Response:
     """Return the error as clients of OpenAI's protocol read it. Its status for bad input is 400."""
     shown = 400 if status == 422 else status
     error = {
         "message": detail,
         "type": _OPENAI_TYPES.get(shown, "server_error" if shown >= 500 else "invalid_request_error"),
         "param": None,
-        "code": _OPENAI_CODES.get(told.name, told.name.replace("-", "_")),
+        "code": _OPENAI_CODES.get(problem_kind.name, problem_kind.name.replace("-", "_")),
     }
     return Response(dump({"error": error}), shown, dict(headers or {}), "application/json")
 

@@ -125,7 +125,7 @@ class ReplyBody(OfRoom):
     def arguments(self) -> dict[str, Any]:
         """Return the other fields, as `lore.replies.stream` takes them."""
         given = {name: value for name, value in self if name not in ("room_id", "message")}
-        tools, results = [one.tool() for one in given["tools"]], [one.result() for one in given["tool_results"]]
+        tools, results = [tool.tool() for tool in given["tools"]], [result.result() for result in given["tool_results"]]
         return {**given, "tools": tools, "tool_results": results}
 
 
@@ -134,7 +134,7 @@ def _event_schema() -> dict[str, Any]:
     kinds: Mapping[str, type] = {name: kind for kind, name in NAMES.items()}
     models: dict[str, type[BaseModel]] = {name: model_of(kind) for name, kind in kinds.items()}
     models["error"] = Problem
-    return {"oneOf": [_event(*one) for one in models.items()]}
+    return {"oneOf": [_event(*model) for model in models.items()]}
 
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
@@ -168,11 +168,11 @@ chat = Router(tags=["chat"])
 async def stream_reply(
     request: Request,
     lore: Writer,
-    asked: Annotated[ReplyBody, Depends(bodies.body_of(ReplyBody, within=Bounds.bulk))],
+    body: Annotated[ReplyBody, Depends(bodies.body_of(ReplyBody, within=Bounds.bulk))],
 ) -> Response:
     """Store the message and stream the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
     `error` with a problem. If the client disconnects the reply ends, and the text so far is stored."""
-    replies = lore.replies.stream(asked.to_message(), **asked.arguments())
+    replies = lore.replies.stream(body.to_message(), **body.arguments())
     return EventStream(_events(replies), last=partial(_problem, request.scope))
 
 
@@ -184,4 +184,4 @@ async def _events(replies: AsyncGenerator[ReplyEvent, None]) -> AsyncGenerator[b
 
 def _problem(scope: Scope, error: Exception) -> bytes:
     """Return the last event of a reply that failed."""
-    return written("error", failure(scope, error, told="reply failed", route="/chat/sse"))
+    return written("error", failure(scope, error, message="reply failed", route="/chat/sse"))

@@ -110,7 +110,7 @@ def _settings_schema() -> dict[str, Any]:
         "type": "object",
         "description": "Setting to value; null takes it back.",
         "additionalProperties": False,
-        "properties": {name: {"anyOf": [one, {"type": "null"}]} for name, one in own.items()},
+        "properties": {name: {"anyOf": [own_schema, {"type": "null"}]} for name, own_schema in own.items()},
     }
 
 
@@ -196,14 +196,17 @@ async def change_audience(
 
 
 def _members(given: Sequence[str | bodies.MemberForm]) -> list[Member]:
-    return [Member(one) if isinstance(one, str) else Member(one.person_id, one.joined_at, one.left_at) for one in given]
+    return [
+        Member(member) if isinstance(member, str) else Member(member.person_id, member.joined_at, member.left_at)
+        for member in given
+    ]
 
 
 @rooms.get("/rooms/{room_id:id}/settings")
 async def get_room_settings(lore: Reader, room_id: ShownRoom) -> RoomSettings:
     """Return every setting that a room may have, with its value and source."""
-    found = await lore.rooms.settings(room_id)
-    rows = {name: SettingInForce(value=value, source=source) for name, (value, source) in found.items()}
+    in_force = await lore.rooms.settings(room_id)
+    rows = {name: SettingInForce(value=value, source=source) for name, (value, source) in in_force.items()}
     return RoomSettings(room_id=room_id, settings=rows)
 
 
@@ -229,8 +232,8 @@ async def list_corrections(
     return CorrectionPage(corrections=page, next=page[-1].number if len(page) == limit else None)
 
 
-def _shown(lore: Lore, made: Digest, asked: Mapping[str, Any]) -> ShownDigest:
-    text = made.to_prompt(zone=lore.settings.search.zone) if "render" in asked else None
+def _shown(lore: Lore, made: Digest, arguments: Mapping[str, Any]) -> ShownDigest:
+    text = made.to_prompt(zone=lore.settings.search.zone) if "render" in arguments else None
     return made_from(ShownDigest, made, rendered=text)
 
 

@@ -50,10 +50,10 @@ class Router(APIRouter):
         for path, endpoint, options in self._given:
             responses = {
                 **problems,
-                **{status: _written(one) for status, one in (options.get("responses") or {}).items()},
+                **{status: _written(response) for status, response in (options.get("responses") or {}).items()},
             }
-            told = {"responses": responses, "openapi_extra": written(options.get("openapi_extra"))}
-            router.add_api_route(path, _answering(endpoint, _described), **options | told)
+            written_options = {"responses": responses, "openapi_extra": written(options.get("openapi_extra"))}
+            router.add_api_route(path, _answering(endpoint, _described), **options | written_options)
         return router
 
 
@@ -85,8 +85,8 @@ def _answering(
             return Response(status_code=204)
         return value if isinstance(value, Response) else reply(value)
 
-    said = None if described is None else described(values)
-    answer.__signature__ = signature.replace(return_annotation=said)  # type: ignore[attr-defined]
+    described_type = None if described is None else described(values)
+    answer.__signature__ = signature.replace(return_annotation=described_type)  # type: ignore[attr-defined]
     return answer
 
 
@@ -96,7 +96,7 @@ def _described(values: list[Any]) -> Any:
 
 def _members(kind: Any) -> list[Any]:
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return [NoneType if one is None else one for one in kinds]
+    return [NoneType if member is None else member for member in kinds]
 
 
 def _is_response(kind: Any) -> bool:
@@ -121,7 +121,7 @@ class StrictRoute(APIRoute):
     def checker(self) -> Callable[[Iterable[str], Request], None]:
         """Return a function that raises `InvalidInput` if a name is not among those that the route reads, or if the
         request is to delete something and has a body, which would be ignored."""
-        shown, known = self.reads, frozenset(one.alias for one in _parameters(self.dependant))
+        shown, known = self.reads, frozenset(parameter.alias for parameter in _parameters(self.dependant))
         deletes = "DELETE" in (self.methods or ())
 
         def check(names: Iterable[str], request: Request) -> None:
@@ -139,8 +139,10 @@ class StrictRoute(APIRoute):
     @cached_property
     def reads(self) -> Sequence[str]:
         """The parameters of the query that the route documents, in the order of their names."""
-        found = _parameters(self.dependant)
-        return sorted({one.alias for one in found if getattr(one.field_info, "include_in_schema", True)})
+        parameters = _parameters(self.dependant)
+        return sorted(
+            {parameter.alias for parameter in parameters if getattr(parameter.field_info, "include_in_schema", True)}
+        )
 
 
 def _parameters(dependant: Dependant) -> Iterator[Any]:
@@ -150,8 +152,8 @@ def _parameters(dependant: Dependant) -> Iterator[Any]:
 
 
 def _unknown(name: str, shown: Sequence[str]) -> InvalidInput:
-    said = f"There is no parameter {name!r:.60} here"
+    reason = f"There is no parameter {name!r:.60} here"
     near = get_close_matches(name.lower(), shown, n=1, cutoff=_NEAR)
     if near:
-        return InvalidInput(f"{said}; did you mean {near[0]}?")
-    return InvalidInput(f"{said}; there are {', '.join(shown)}." if shown else f"{said}; leave it out.")
+        return InvalidInput(f"{reason}; did you mean {near[0]}?")
+    return InvalidInput(f"{reason}; there are {', '.join(shown)}." if shown else f"{reason}; leave it out.")

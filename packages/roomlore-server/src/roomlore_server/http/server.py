@@ -194,11 +194,15 @@ class Bounded(asyncio.Protocol):
 
     def _keep_to_limit(self) -> None:
         """Close the first connection in that order, or this one if all others are being answered."""
-        alive = [one for one in self.connections if not one.transport.is_closing()]
+        alive = [connection for connection in self.connections if not connection.transport.is_closing()]
         if len(alive) <= self.limits.connections:
             return
         now = self.loop.time()
-        line = [(place, one) for one in alive if one is not self and (place := one.place_in_line(now)) is not None]
+        line = [
+            (place, connection)
+            for connection in alive
+            if connection is not self and (place := connection.place_in_line(now)) is not None
+        ]
         if line:
             min(line, key=lambda pair: pair[0])[1].make_room()
         else:

@@ -65,17 +65,17 @@ class CheckpointPage:
     next: int | None
 
 
-def _page(_: Lore, page: Sequence[Session], asked: Mapping[str, Any]) -> SessionPage:
-    following = page[-1].conversation_id if len(page) == asked["limit"] else None
+def _page(_: Lore, page: Sequence[Session], arguments: Mapping[str, Any]) -> SessionPage:
+    following = page[-1].conversation_id if len(page) == arguments["limit"] else None
     return SessionPage(sessions=list(map(session_line, page)), next=following)
 
 
-def _made(_: Lore, checkpoint: Checkpoint | None, asked: Mapping[str, Any]) -> CheckpointMade:
+def _made(_: Lore, checkpoint: Checkpoint | None, arguments: Mapping[str, Any]) -> CheckpointMade:
     return CheckpointMade(checkpoint=checkpoint)
 
 
-def _checkpoints(_: Lore, page: Sequence[Checkpoint], asked: Mapping[str, Any]) -> CheckpointPage:
-    return CheckpointPage(checkpoints=page, next=page[-1].number if len(page) == asked["limit"] else None)
+def _checkpoints(_: Lore, page: Sequence[Checkpoint], arguments: Mapping[str, Any]) -> CheckpointPage:
+    return CheckpointPage(checkpoints=page, next=page[-1].number if len(page) == arguments["limit"] else None)
 
 
 sessions = Router(tags=["sessions"])

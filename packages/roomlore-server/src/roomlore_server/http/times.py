@@ -29,9 +29,9 @@ def read_time(lore: Lore, name: str, text: str | None, *, edge: Edge = "start") 
     if text is None:
         return None
     given = _plussed(text)
-    told = None if day_in(given) else parse_time(given)
-    if told is not None:
-        return told
+    given_moment = None if day_in(given) else parse_time(given)
+    if given_moment is not None:
+        return given_moment
     if len(given) > MAX_WORDS:
         raise InvalidInput(f"{name} has {len(given)} characters; a time in words has at most {MAX_WORDS}.")
     return moment(name, given, now=lore.now(), zone=lore.settings.search.zone, edge=edge)

@@ -70,39 +70,39 @@ class Turns:
     @asynccontextmanager
     async def turn(self, tenant: str) -> AsyncIterator[None]:
         """Wait for the turn of a request, and hold it while the block runs."""
-        one = self._seen(tenant)
-        held_back = bool(one.waiting) or one.working >= AT_WORK or self._ahead(one)
+        tenant_turns = self._seen(tenant)
+        held_back = bool(tenant_turns.waiting) or tenant_turns.working >= AT_WORK or self._ahead(tenant_turns)
         if held_back:
-            await self._wait(one)
-        turn = self._begin(one, held_back=held_back)
+            await self._wait(tenant_turns)
+        turn = self._begin(tenant_turns, held_back=held_back)
         try:
             yield
         finally:
             self._end(turn)
 
-    async def _wait(self, one: _Tenant) -> None:
+    async def _wait(self, tenant: _Tenant) -> None:
         granted = asyncio.get_running_loop().create_future()
-        one.waiting.append(granted)
+        tenant.waiting.append(granted)
         self._waiting += 1
         self._serve()
         try:
             await granted
         except asyncio.CancelledError:
-            if granted in one.waiting:
-                one.waiting.remove(granted)
+            if granted in tenant.waiting:
+                tenant.waiting.remove(granted)
                 self._waiting -= 1
             elif not granted.cancelled():  # it was granted at this very moment
-                one.working -= 1
+                tenant.working -= 1
                 self._held_back -= 1
             self._serve()
             raise
-        one.working -= 1  # counted at once when it was granted, and anew as it begins
+        tenant.working -= 1  # counted at once when it was granted, and anew as it begins
         self._held_back -= 1
 
-    def _begin(self, one: _Tenant, *, held_back: bool) -> _Turn:
-        one.working += 1
+    def _begin(self, tenant: _Tenant, *, held_back: bool) -> _Turn:
+        tenant.working += 1
         self._held_back += held_back
-        turn = _Turn(one, self._now(), held_back)
+        turn = _Turn(tenant, self._now(), held_back)
         turn.limit = asyncio.get_running_loop().call_later(_LONGEST_SECONDS, self._end, turn)
         return turn
 
@@ -112,11 +112,11 @@ class Turns:
         turn.open = False
         if turn.limit is not None:
             turn.limit.cancel()
-        one, now = turn.tenant, self._now()
+        tenant_turns, now = turn.tenant, self._now()
         took = now - turn.begun
-        one.used = one.spent(now) + took
-        one.seen = now
-        one.working -= 1
+        tenant_turns.used = tenant_turns.spent(now) + took
+        tenant_turns.seen = now
+        tenant_turns.working -= 1
         if turn.held_back:
             self._held_back -= 1
             self._free_at = now + min(took, _LONGEST_PAUSE_SECONDS)
@@ -125,56 +125,56 @@ class Turns:
 
     def _seen(self, tenant: str) -> _Tenant:
         now = self._now()
-        one = self._tenants.get(tenant)
-        if one is None:
-            one = self._tenants[tenant] = _Tenant(tenant, now, at=now)
-        one.seen = now
+        tenant_turns = self._tenants.get(tenant)
+        if tenant_turns is None:
+            tenant_turns = self._tenants[tenant] = _Tenant(tenant, now, at=now)
+        tenant_turns.seen = now
         self._tenants.move_to_end(tenant)
         while not (first := next(iter(self._tenants.values()))).working and not first.waiting:
             if now - first.seen <= ACTIVE_SECONDS:
                 break
             del self._tenants[first.name]
-        return one
+        return tenant_turns
 
-    def _ahead(self, one: _Tenant) -> bool:
+    def _ahead(self, tenant: _Tenant) -> bool:
         """Return True if another tenant that is active has used much less than this one."""
         now = self._now()
-        if len(self._tenants) == 1 or one.spent(now) <= _SLACK_SECONDS:
+        if len(self._tenants) == 1 or tenant.spent(now) <= _SLACK_SECONDS:
             return False
         others = [
             other.spent(now)
             for other in self._tenants.values()
-            if other is not one and (other.working or other.waiting or now - other.seen <= ACTIVE_SECONDS)
+            if other is not tenant and (other.working or other.waiting or now - other.seen <= ACTIVE_SECONDS)
         ]
-        return bool(others) and one.used > _MUCH_MORE * min(others) + _SLACK_SECONDS
+        return bool(others) and tenant.used > _MUCH_MORE * min(others) + _SLACK_SECONDS
 
     def _serve(self) -> None:
         """Let in what may begin now, and come back when the next may."""
-        while (one := self._next()) is not None:
-            granted = one.waiting.popleft()
+        while (tenant_turns := self._next()) is not None:
+            granted = tenant_turns.waiting.popleft()
             self._waiting -= 1
-            self._tenants.move_to_end(one.name)
+            self._tenants.move_to_end(tenant_turns.name)
             if not granted.done():
-                one.working += 1
+                tenant_turns.working += 1
                 self._held_back += 1
                 granted.set_result(None)
 
     def _next(self) -> _Tenant | None:
         """Return the tenant whose request begins next, the one served longest ago; None if none may begin now."""
-        waiting = [one for one in self._tenants.values() if one.waiting]
-        for one in waiting:
-            if one.working >= AT_WORK:
+        waiting = [tenant for tenant in self._tenants.values() if tenant.waiting]
+        for tenant_turns in waiting:
+            if tenant_turns.working >= AT_WORK:
                 continue
-            if not self._ahead(one):
-                return one
+            if not self._ahead(tenant_turns):
+                return tenant_turns
             others_work = any(
-                other.working and other is not one and not other.waiting for other in self._tenants.values()
+                other.working and other is not tenant_turns and not other.waiting for other in self._tenants.values()
             )
-            if one.working or self._held_back or others_work:
+            if tenant_turns.working or self._held_back or others_work:
                 continue
             pause = self._free_at - self._now()
             if pause <= 0:
-                return one
+                return tenant_turns
             self._wake_after(pause)
         return None
 

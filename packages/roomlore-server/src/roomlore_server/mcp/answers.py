@@ -332,7 +332,9 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
 
 
 def details(memory: Memory) -> MemoryDetails:
-    sources = [SourceView(room_id=one.room_id, message_id=one.message_id) for one in memory.sources[:MOST_SOURCES]]
+    sources = [
+        SourceView(room_id=source.room_id, message_id=source.message_id) for source in memory.sources[:MOST_SOURCES]
+    ]
     return MemoryDetails(
         **memory_fields(memory, LONG_BYTES),
         strength=round(memory.strength, 4),

@@ -36,7 +36,7 @@ def arguments_of(
 ) -> type[Arguments]:
     """Return the model of a tool's arguments: those of the verb, except those in `without`. `also`: further ones, or
     such in place of the verb's, each with its type and default."""
-    fields = {one.name: _field(one) for one in verb.arguments if one.name not in without}
+    fields = {argument.name: _field(argument) for argument in verb.arguments if argument.name not in without}
     some_of = [name for name in verb.some_of if name in fields]
 
     class Checked(base):  # type: ignore[valid-type, misc]
@@ -56,19 +56,23 @@ def given_of(verb: Verb, wanted: Arguments) -> dict[str, Any]:
     return wanted.model_dump(include=set(verb.by_name), exclude_unset=True, exclude_none=True)
 
 
-def _field(one: Argument) -> tuple[Any, Any]:
-    if one.form in (Reference.SCOPE, Reference.GROUP):
+def _field(argument: Argument) -> tuple[Any, Any]:
+    if argument.form in (Reference.SCOPE, Reference.GROUP):
         return _described(str | None, "Whose: user:<id>, agent:<id> or group:<room>.", max_length=MAX_SCOPE_CHARS), None
-    if one.form is Page.SIZE:
+    if argument.form is Page.SIZE:
         return Annotated[int, Field(ge=1, le=MAX_LISTED)], _USUAL
-    if one.form is Page.OFFSET:
-        return Offset, one.default
-    kind, bounds = shape(one.form, _SHAPES)
-    default = list(one.default) if isinstance(one.default, tuple) else one.default
+    if argument.form is Page.OFFSET:
+        return Offset, argument.default
+    kind, bounds = shape(argument.form, _SHAPES)
+    default = list(argument.default) if isinstance(argument.default, tuple) else argument.default
     bounded = Annotated[kind, Field(**bounds)] if bounds else kind
     nullable = bounded | None if default is None and kind is not TimeOrDay else bounded
-    limit = f" At most {one.form.most} characters." if isinstance(one.form, Text) and not one.form.blank else ""
-    return _described(nullable, f"{one.help.en}{limit}"), ... if one.is_needed else default
+    limit = (
+        f" At most {argument.form.most} characters."
+        if isinstance(argument.form, Text) and not argument.form.blank
+        else ""
+    )
+    return _described(nullable, f"{argument.help.en}{limit}"), ... if argument.is_needed else default
 
 
 def _described(kind: Any, text: str, **bounds: Any) -> Any:

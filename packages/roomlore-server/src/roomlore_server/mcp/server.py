@@ -70,7 +70,7 @@ async def _called(tool: Tool, visitor: Visitor, given: Mapping[str, Any]) -> typ
     try:
         answer = await tool.run(visitor, tool.takes.model_validate(given))
         became = "answered"
-        return _said(answer.to_json())
+        return _result_of(answer.to_json())
     except ValidationError as error:
         became = "refused"
         return _failed(in_words(error.errors(), tool.takes.model_fields))
@@ -86,7 +86,7 @@ async def _called(tool: Tool, visitor: Visitor, given: Mapping[str, Any]) -> typ
         log.info("tool", tool=tool.name, became=became, ms=round((time.perf_counter() - begun) * 1000, 2))
 
 
-def _said(answer: dict[str, Any]) -> types.CallToolResult:
+def _result_of(answer: dict[str, Any]) -> types.CallToolResult:
     """Return the answer as data, and as text for hosts that do not show data to a model."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=answer)
@@ -166,11 +166,11 @@ async def serve_stdio(
 @contextmanager
 def _ending_when_told() -> Iterator[None]:
     """End the block in good order at the first SIGINT or SIGTERM; the second one ends the process at once."""
-    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), threading.Event()
+    loop, task, stopped = asyncio.get_running_loop(), asyncio.current_task(), threading.Event()
     assert task is not None
 
     def hear(*_: object) -> None:
-        told.set()
+        stopped.set()
         for number, handler in before.items():
             signal.signal(number, handler)
         loop.call_soon_threadsafe(task.cancel)
@@ -179,7 +179,7 @@ def _ending_when_told() -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if not told.is_set():
+        if not stopped.is_set():
             raise
         task.uncancel()
 

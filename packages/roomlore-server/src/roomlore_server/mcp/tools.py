@@ -85,7 +85,7 @@ def _lean(schema: Any) -> Any:
     """Return the schema without titles and without null, which equals leaving a field out: a model reads every word of
     it."""
     if isinstance(schema, list):
-        return [_lean(one) for one in schema]
+        return [_lean(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {name: value for name, value in schema.items() if not (name == "title" and isinstance(value, str))}
@@ -98,11 +98,11 @@ def _lean(schema: Any) -> Any:
 
 async def searched(visitor: Visitor, wanted: Any) -> answers.FoundMemories:
     given = given_of(memories.SEARCH, wanted) | {"scope": await visitor.whose(wanted.scope)}
-    found = await memories.SEARCH(visitor.lore, visitor.viewer, **given)
-    hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in found.hits]
+    answer = await memories.SEARCH(visitor.lore, visitor.viewer, **given)
+    hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in answer.hits]
     shown = fitting(hits)
     return answers.FoundMemories(
-        memories=shown, degraded=found.degraded, hint=found.nothing or _search_hint(shown, hits)
+        memories=shown, degraded=answer.degraded, hint=answer.nothing or _search_hint(shown, hits)
     )
 
 
@@ -114,14 +114,14 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
 
 async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
     room_id = None if wanted.room_id is None else await visitor.room(wanted.room_id)
-    found = await visitor.lore.messages.search(room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
+    answer = await visitor.lore.messages.search(room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
     by_room: dict[str, list[str]] = {}
-    for hit in found.hits:
+    for hit in answer.hits:
         by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
     titles = {room: await _threads(visitor, room, its) for room, its in by_room.items()}
-    hits = [answers.found_message(hit, titles[hit.message.room_id].get(hit.message.id)) for hit in found.hits]
-    hint = found.hint or (None if hits else "Nothing fits: try other words.")
-    return answers.FoundMessages(messages=fitting(hits), degraded=found.degraded, hint=hint)
+    hits = [answers.found_message(hit, titles[hit.message.room_id].get(hit.message.id)) for hit in answer.hits]
+    hint = answer.hint or (None if hits else "Nothing fits: try other words.")
+    return answers.FoundMessages(messages=fitting(hits), degraded=answer.degraded, hint=hint)
 
 
 async def listed(visitor: Visitor, wanted: Any) -> answers.MemoryPage:
@@ -138,15 +138,15 @@ async def listed(visitor: Visitor, wanted: Any) -> answers.MemoryPage:
     )
 
 
-async def one(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+async def get_one(visitor: Visitor, wanted: Any) -> answers.OneMemory:
     memory = answers.details(await facts.GET(visitor.lore, visitor.viewer, **given_of(facts.GET, wanted)))
     hint = None if memory.status == "active" else "It was deleted and is not recalled any more."
     return answers.OneMemory(memory=memory, hint=hint)
 
 
 async def history(visitor: Visitor, wanted: Any) -> answers.Versions:
-    found = await facts.HISTORY(visitor.lore, visitor.viewer, **given_of(facts.HISTORY, wanted))
-    versions = found.versions
+    answer = await facts.HISTORY(visitor.lore, visitor.viewer, **given_of(facts.HISTORY, wanted))
+    versions = answer.versions
     shown = fitting([answers.version_of(memory) for memory in versions[wanted.offset :]])
     following = _next(wanted.offset, len(shown), len(versions))
     return answers.Versions(
@@ -156,16 +156,16 @@ async def history(visitor: Visitor, wanted: Any) -> answers.Versions:
 
 async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
     scopes = [await visitor.whose(scope) for scope in wanted.scopes or ("",)]
-    said = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
-    given = {"scopes": scopes, "messages": said, "max_tokens": wanted.max_tokens}
-    found = await RECALL(visitor.lore, visitor.viewer, **given)
+    conversation = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
+    given = {"scopes": scopes, "messages": conversation, "max_tokens": wanted.max_tokens}
+    recollection = await RECALL(visitor.lore, visitor.viewer, **given)
     return answers.PromptBlock(
-        text=found.text,
-        tokens=found.tokens,
-        taken=len(found.facts),
-        considered=found.considered,
-        degraded=found.degraded,
-        hint=_prompt_hint(len(found.facts), found.considered),
+        text=recollection.text,
+        tokens=recollection.tokens,
+        taken=len(recollection.facts),
+        considered=recollection.considered,
+        degraded=recollection.degraded,
+        hint=_prompt_hint(len(recollection.facts), recollection.considered),
     )
 
 
@@ -177,17 +177,21 @@ def _prompt_hint(taken: int, considered: int) -> str | None:
 
 async def context(visitor: Visitor, wanted: Any) -> answers.RoomMessages:
     given = {"room": await visitor.room(wanted.room_id), "max_messages": wanted.max_messages}
-    found = await contexts.BUILD(visitor.lore, visitor.viewer, **given_of(contexts.BUILD, wanted) | given)
-    shown = _likeliest(found.messages, found.parent)
-    left_out = len(found.messages) - len(shown)
+    context_built = await contexts.BUILD(visitor.lore, visitor.viewer, **given_of(contexts.BUILD, wanted) | given)
+    shown = _likeliest(context_built.messages, context_built.parent)
+    left_out = len(context_built.messages) - len(shown)
     return answers.RoomMessages(
-        room_id=found.room_id,
-        message_id=found.message_id,
-        strategy=found.strategy,
-        thread=answers.label((await _threads(visitor, found.room_id, [found.message_id])).get(found.message_id, "")),
+        room_id=context_built.room_id,
+        message_id=context_built.message_id,
+        strategy=context_built.strategy,
+        thread=answers.label(
+            (await _threads(visitor, context_built.room_id, [context_built.message_id])).get(
+                context_built.message_id, ""
+            )
+        ),
         messages=shown,
         left_out=left_out or None,
-        degraded=found.degraded,
+        degraded=context_built.degraded,
         hint=None if shown else "Nothing said before matters for this message.",
     )
 
@@ -199,7 +203,7 @@ async def _threads(visitor: Visitor, room_id: str, message_ids: Sequence[str]) -
 
 
 async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList:
-    found = await visitor.lore.rooms.page(after=wanted.after, limit=wanted.limit + 1, viewer=visitor.viewer)
+    page = await visitor.lore.rooms.page(after=wanted.after, limit=wanted.limit + 1, viewer=visitor.viewer)
     views = [
         answers.RoomView(
             room_id=room.room_id,
@@ -208,10 +212,10 @@ async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList
             messages=room.messages,
             last_message_at=room.last_sent_at,
         )
-        for room in found[: wanted.limit]
+        for room in page[: wanted.limit]
     ]
     shown = fitting(views)
-    following = shown[-1].room_id if len(shown) < len(found) else None
+    following = shown[-1].room_id if len(shown) < len(page) else None
     hint = None if following is None else f"There are more; go on with after={following!r:.200}."
     return answers.RoomList(rooms=shown, next_after=following, hint=hint if shown else "There is no room to show.")
 
@@ -221,14 +225,14 @@ async def digest(visitor: Visitor, wanted: Any) -> answers.DigestBlock:
     zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
     since = moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None
     given = given_of(DIGEST, wanted) | {"room": await visitor.room(wanted.room_id), "since": since, "mode": "offline"}
-    found = await DIGEST(visitor.lore, visitor.viewer, **given)
+    digest_made = await DIGEST(visitor.lore, visitor.viewer, **given)
     return answers.DigestBlock(
-        room_id=found.room_id,
-        text=found.to_prompt(zone=zone),
-        messages=found.messages,
-        left=found.left,
-        tokens=found.tokens,
-        hint=_digest_hint(found.messages, found.left),
+        room_id=digest_made.room_id,
+        text=digest_made.to_prompt(zone=zone),
+        messages=digest_made.messages,
+        left=digest_made.left,
+        tokens=digest_made.tokens,
+        hint=_digest_hint(digest_made.messages, digest_made.left),
     )
 
 
@@ -240,7 +244,7 @@ def _digest_hint(messages: int, left: int) -> str | None:
 
 def _likeliest(taken: Sequence[Candidate], parent: str | None) -> list[answers.MessageView]:
     """Return the messages that fit, the likeliest preferred, in the order in which they were written."""
-    views = [answers.message_of(one, parent) for one in taken]
+    views = [answers.message_of(message, parent) for message in taken]
     ranked = sorted(range(len(views)), key=lambda place: -views[place].score)
     kept = len(fitting([views[place] for place in ranked]))
     return [views[place] for place in sorted(ranked[:kept])]
@@ -256,7 +260,7 @@ def _page_hint(following: int | None, total: int) -> str | None:
 
 
 def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
-    return "get_memory gives the statements that are cut in full." if any(one.cut for one in shown) else None
+    return "get_memory gives the statements that are cut in full." if any(view.cut for view in shown) else None
 
 
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
@@ -315,7 +319,7 @@ TOOLS: tuple[Tool, ...] = (
         about="Read one memory as it is now, in full, with the messages that support it.",
         takes=answers.GetMemory,
         gives=answers.OneMemory,
-        run=one,
+        run=get_one,
         if_lost=_IDS,
     ),
     Tool(

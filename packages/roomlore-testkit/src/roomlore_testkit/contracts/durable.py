@@ -428,7 +428,7 @@ class DurableWorkContract:
                     await asking
 
 
-def _said(secret: str) -> Callable[[str], bool]:
+def _tells(secret: str) -> Callable[[str], bool]:
     return lambda text: secret in text
 
 
@@ -449,7 +449,7 @@ class ForgottenWorkContract:
         async with opened(make(), does=returns) as work:
             await hand_in(work, "a:1")
             assert (await ended(work, "a:1")).result == gives
-            assert await work.drop(prefix="a:", tells=_said("花生")) == Dropped(0 if gives is None else 1)
+            assert await work.drop(prefix="a:", tells=_tells("花生")) == Dropped(0 if gives is None else 1)
 
     @pytest.mark.parametrize("secret", ["blue tin", "蓝色的铁盒"], ids=["en", "zh"])
     @pytest.mark.parametrize("where", ["says", "gives", "reports"])
@@ -460,10 +460,10 @@ class ForgottenWorkContract:
             await hand_in(work, "b:3", **{where: f"in the {secret}!"})
             for work_id in ("a:1", "a:2", "b:3"):
                 await ended(work, work_id)
-            assert await work.drop(prefix="a:", tells=_said(secret)) == Dropped(1)
+            assert await work.drop(prefix="a:", tells=_tells(secret)) == Dropped(1)
             assert await work.find("a:1") is None
-            assert {one.work_id for one in await work.page()} == {"a:2", "b:3"}
-            assert await work.drop(prefix="a:", tells=_said(secret)) == Dropped(0)
+            assert {done.work_id for done in await work.page()} == {"a:2", "b:3"}
+            assert await work.drop(prefix="a:", tells=_tells(secret)) == Dropped(0)
             assert await hand_in(work, "a:1")
             await ended(work, "a:1")
 
@@ -476,7 +476,7 @@ class ForgottenWorkContract:
         async with opened(make(), working=False, does=does) as work:
             await hand_in(work, "a:1", says="secret")
             await hand_in(work, "a:2", says="plain")
-            assert await work.drop(prefix="a:", tells=_said("secret")) == Dropped(1)
+            assert await work.drop(prefix="a:", tells=_tells("secret")) == Dropped(1)
             await work.close()
             await work.open(working=True)
             await ended(work, "a:2")
@@ -492,10 +492,10 @@ class ForgottenWorkContract:
         async with opened(make(), does=waits) as work:
             await hand_in(work, "a:1", says="secret")
             await until(running.is_set)
-            assert await work.drop(prefix="a:", tells=_said("secret")) == Dropped(0, ("a:1",))
+            assert await work.drop(prefix="a:", tells=_tells("secret")) == Dropped(0, ("a:1",))
             go_on.set()
             assert (await ended(work, "a:1")).status == "done"
-            assert await work.drop(prefix="a:", tells=_said("secret")) == Dropped(1)
+            assert await work.drop(prefix="a:", tells=_tells("secret")) == Dropped(1)
 
     async def test_done_work_expires_and_failed_work_stays(self, make: Make) -> None:
         async def fails(_steps: Steps, _given: Json) -> None:
@@ -509,6 +509,6 @@ class ForgottenWorkContract:
             assert (await ended(work, "failed")).status == "failed"
             assert await work.expire(before=done.updated_at - timedelta(days=1)) == 0
             assert await work.expire(before=done.updated_at + timedelta(days=1)) == 1
-            assert [one.work_id for one in await work.page()] == ["failed"]
+            assert [work_done.work_id for work_done in await work.page()] == ["failed"]
             await work.compact()
-            assert [one.work_id for one in await work.page()] == ["failed"]
+            assert [work_done.work_id for work_done in await work.page()] == ["failed"]

@@ -83,18 +83,18 @@ async def ask(
 
 
 async def numbers_of(vectors: VectorIndex, query: Vectors, **options: object) -> list[int]:
-    (found,) = await ask(vectors, query, **options)  # type: ignore[arg-type]
-    return [int(number) for number in found.numbers]
+    (nearest,) = await ask(vectors, query, **options)  # type: ignore[arg-type]
+    return [int(number) for number in nearest.numbers]
 
 
-def check_exact(found: Nearest, stored: dict[int, Vectors], query: Vectors, limit: int) -> None:
+def check_exact(nearest: Nearest, stored: dict[int, Vectors], query: Vectors, limit: int) -> None:
     """Check that the answer is that of brute force, except for the order of those within the tolerance of each
     other."""
     exact = {number: (1 + float(vector @ query)) / 2 for number, vector in stored.items()}
     best = sorted(exact.values(), reverse=True)[:limit]
-    assert len(set(found.numbers.tolist())) == len(best)
-    np.testing.assert_allclose([exact[int(number)] for number in found.numbers], best, atol=2 * TOLERANCE)
-    np.testing.assert_allclose(found.similarities, best, atol=TOLERANCE)
+    assert len(set(nearest.numbers.tolist())) == len(best)
+    np.testing.assert_allclose([exact[int(number)] for number in nearest.numbers], best, atol=2 * TOLERANCE)
+    np.testing.assert_allclose(nearest.similarities, best, atol=TOLERANCE)
 
 
 class VectorsContract:
@@ -112,33 +112,33 @@ class VectorsContract:
         assert await vectors.generation(collection=MESSAGES) == FIRST
         assert await vectors.generation(collection=MEMORIES) is None
         assert await count(vectors) == 0
-        found = await ask(vectors, along(0, 1))
-        assert [(len(one.numbers), len(one.similarities)) for one in found] == [(0, 0), (0, 0)]
+        answers = await ask(vectors, along(0, 1))
+        assert [(len(answer.numbers), len(answer.similarities)) for answer in answers] == [(0, 0), (0, 0)]
         await put(vectors, [])
         await remove(vectors)
 
     async def test_nearest_first_with_cosines_in_0_to_1(self, vectors: VectorIndex) -> None:
         x, y = along(0)[0], along(1)[0]
         await fill(vectors, np.stack([-x, y, x, (x + y) / np.sqrt(2, dtype=np.float32)]))
-        (found,) = await ask(vectors, along(0))
-        assert found.numbers.tolist() == [3, 4, 2, 1]
-        np.testing.assert_allclose(found.similarities, [1, (1 + np.sqrt(0.5)) / 2, 0.5, 0], atol=TOLERANCE)
-        assert found.numbers.dtype == np.int64
-        assert found.similarities.dtype == np.float64
-        assert 0 <= found.similarities.min() <= found.similarities.max() <= 1
+        (nearest,) = await ask(vectors, along(0))
+        assert nearest.numbers.tolist() == [3, 4, 2, 1]
+        np.testing.assert_allclose(nearest.similarities, [1, (1 + np.sqrt(0.5)) / 2, 0.5, 0], atol=TOLERANCE)
+        assert nearest.numbers.dtype == np.int64
+        assert nearest.similarities.dtype == np.float64
+        assert 0 <= nearest.similarities.min() <= nearest.similarities.max() <= 1
 
     async def test_the_length_of_a_stored_vector_does_not_matter(self, vectors: VectorIndex) -> None:
         await fill(vectors, np.stack([along(0)[0] * 300, along(1)[0] / 300]))
-        (found,) = await ask(vectors, along(1))
-        assert found.numbers.tolist() == [2, 1]
-        np.testing.assert_allclose(found.similarities, [1, 0.5], atol=TOLERANCE)
+        (nearest,) = await ask(vectors, along(1))
+        assert nearest.numbers.tolist() == [2, 1]
+        np.testing.assert_allclose(nearest.similarities, [1, 0.5], atol=TOLERANCE)
 
     async def test_several_questions_at_once(self, vectors: VectorIndex) -> None:
         stored, queries = random_vectors(200), random_vectors(7, seed=1)
         await fill(vectors, stored)
-        found = await ask(vectors, queries, limit=12)
-        assert len(found) == 7
-        for answer, query in zip(found, queries, strict=True):
+        answers = await ask(vectors, queries, limit=12)
+        assert len(answers) == 7
+        for answer, query in zip(answers, queries, strict=True):
             check_exact(answer, dict(enumerate(stored, 1)), query, 12)
 
     async def test_limits(self, vectors: VectorIndex) -> None:
@@ -161,8 +161,8 @@ class VectorsContract:
         await fill(vectors, random_vectors(40))
         nearest = await numbers_of(vectors, random_vectors(1, seed=2), limit=40)
         for some in ([3, 9, 31], [31, 9, 3, 9], [9, 77, 3, 31, -5], list(range(1, 41, 2))):
-            found = await numbers_of(vectors, random_vectors(1, seed=2), limit=40, only=np.array(some))
-            assert found == [number for number in nearest if number in some]
+            numbers = await numbers_of(vectors, random_vectors(1, seed=2), limit=40, only=np.array(some))
+            assert numbers == [number for number in nearest if number in some]
         assert await numbers_of(vectors, along(0), only=np.zeros(0, np.int64)) == []
         assert await numbers_of(vectors, along(0), only=np.array([77, 78])) == []
         assert len(await numbers_of(vectors, along(0), limit=2, only=np.array([3, 9, 31]))) == 2
@@ -173,16 +173,16 @@ class VectorsContract:
         await put(vectors, points_of(along(3), first=2))
         assert await count(vectors) == 3
         assert await numbers_of(vectors, along(3), limit=1) == [2]
-        (found,) = await ask(vectors, along(1), limit=1)
-        np.testing.assert_allclose(found.similarities, [0.5], atol=TOLERANCE)
+        (nearest,) = await ask(vectors, along(1), limit=1)
+        np.testing.assert_allclose(nearest.similarities, [0.5], atol=TOLERANCE)
 
     async def test_the_last_of_two_points_with_one_number_stays(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(5))
         await put(vectors, [*points_of(along(0), first=7), *points_of(along(1), first=7)])
         assert await count(vectors) == 2
-        (found,) = await ask(vectors, along(1), limit=1)
-        assert found.numbers.tolist() == [7]
-        np.testing.assert_allclose(found.similarities, [1], atol=TOLERANCE)
+        (nearest,) = await ask(vectors, along(1), limit=1)
+        assert nearest.numbers.tolist() == [7]
+        np.testing.assert_allclose(nearest.similarities, [1], atol=TOLERANCE)
 
     async def test_a_removed_point_is_gone_and_may_come_back(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(0, 1, 2))
@@ -223,9 +223,9 @@ class VectorsContract:
         ]
         await put(vectors, batch[::2] + batch[1::2])
         for place, (tenant, scope) in enumerate(owners):
-            (found,) = await ask(vectors, along(place), tenant=tenant, scope=scope)
-            assert found.numbers.tolist() == [1, 2]
-            np.testing.assert_allclose(found.similarities, [1, 0.5], atol=TOLERANCE)
+            (nearest,) = await ask(vectors, along(place), tenant=tenant, scope=scope)
+            assert nearest.numbers.tolist() == [1, 2]
+            np.testing.assert_allclose(nearest.similarities, [1, 0.5], atol=TOLERANCE)
 
     async def test_any_text_names_a_tenant_or_a_scope(self, vectors: VectorIndex) -> None:
         with all_cases() as case:
@@ -256,9 +256,9 @@ class VectorsContract:
         with pytest.raises(VectorsUnavailable):
             await ask(vectors, along(1))
         await put(vectors, points_of(along(5)), generation=SECOND)
-        (found,) = await ask(vectors, along(5), generation=SECOND)
-        assert found.numbers.tolist() == [1]
-        np.testing.assert_allclose(found.similarities, [1], atol=TOLERANCE)
+        (nearest,) = await ask(vectors, along(5), generation=SECOND)
+        assert nearest.numbers.tolist() == [1]
+        np.testing.assert_allclose(nearest.similarities, [1], atol=TOLERANCE)
 
     async def test_made_anew_under_the_same_generation_it_is_empty_too(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(0, 1))
@@ -266,8 +266,8 @@ class VectorsContract:
         await vectors.prepare(collection=MESSAGES, model=MODEL, generation=FIRST)
         assert await numbers_of(vectors, along(1)) == []
         await put(vectors, points_of(along(3, 4)))
-        (found,) = await ask(vectors, along(1))
-        np.testing.assert_allclose(found.similarities, [0.5, 0.5], atol=TOLERANCE)
+        (nearest,) = await ask(vectors, along(1))
+        np.testing.assert_allclose(nearest.similarities, [0.5, 0.5], atol=TOLERANCE)
 
     async def test_made_anew_for_a_model_of_other_dimensions(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(0))
@@ -276,8 +276,8 @@ class VectorsContract:
         stored = random_vectors(30, dimensions=40)
         await vectors.prepare(collection=MESSAGES, model=wider, generation=SECOND)
         await put(vectors, points_of(stored), generation=SECOND)
-        (found,) = await ask(vectors, stored[4:5], generation=SECOND, limit=5)
-        check_exact(found, dict(enumerate(stored, 1)), stored[4], 5)
+        (nearest,) = await ask(vectors, stored[4:5], generation=SECOND, limit=5)
+        check_exact(nearest, dict(enumerate(stored, 1)), stored[4], 5)
 
     async def test_collections_are_strangers(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(0, 1))
@@ -317,8 +317,8 @@ class VectorsContract:
                 check_exact(answer, seen, query, 120)
 
         await asyncio.gather(*(work for first in range(0, 120, 20) for work in (add(first), search())))
-        (found,) = await ask(vectors, stored[:1], limit=120)
-        check_exact(found, dict(enumerate(stored, 1)), stored[0], 120)
+        (nearest,) = await ask(vectors, stored[:1], limit=120)
+        check_exact(nearest, dict(enumerate(stored, 1)), stored[0], 120)
 
 
 _NAMES = ["部署 👩‍👩‍👧", "a\x00b", "\x1a0", "\ud800", "'; --", "%s :a ? {}", "x" * 200]
@@ -326,7 +326,7 @@ TEXTS = [*HARD_TEXTS, "", " ", "\n\n", "🏕️", "<s></s><mask>", "部" * 3000,
 MIXED = [f"{'the tent 帐篷 ' * (number % 7)}number {number}" for number in range(150)]
 
 
-async def _one(embedder: Embedder, text: str) -> Vectors:
+async def _vector_of(embedder: Embedder, text: str) -> Vectors:
     return (await embedder.embed([text], kind="passage")).reshape(-1)
 
 
@@ -356,7 +356,7 @@ class EmbedderContract:
         together = await embedder.embed(MIXED, kind="passage")
         _assert_sound(together, embedder, len(MIXED))
         for place in (0, 6, 64, 149):
-            np.testing.assert_allclose(await _one(embedder, MIXED[place]), together[place], atol=1e-5)
+            np.testing.assert_allclose(await _vector_of(embedder, MIXED[place]), together[place], atol=1e-5)
 
     async def test_calls_at_the_same_time_do_not_mix(self, embedder: Embedder) -> None:
         parts = [MIXED[:20], MIXED[20:23], MIXED[23:60]]
@@ -375,8 +375,8 @@ class EmbedderContract:
     async def test_the_passage_that_answers_is_nearest(
         self, embedder: Embedder, question: str, passages: list[str]
     ) -> None:
-        (asked,) = await embedder.embed([question], kind="query")
-        similarity = await embedder.embed(passages, kind="passage") @ asked
+        (question_vector,) = await embedder.embed([question], kind="query")
+        similarity = await embedder.embed(passages, kind="passage") @ question_vector
         assert similarity.argmax() == 1
 
     async def test_closing_twice_is_the_same_as_once(self, embedder: Embedder) -> None:
