@@ -63,8 +63,8 @@ def test_help_loads_no_command_and_no_value():
     assert {"sqlalchemy", "pydantic", "structlog", "numpy", "asyncio"} & loaded == set()
     own = {name for name in loaded if name.startswith("roomlore.")}
     assert own <= {
-        *("roomlore.core", "roomlore.core.errors", "roomlore.surfaces", "roomlore.surfaces.cli"),
-        "roomlore.surfaces.library_words",
+        *("roomlore.core", "roomlore.core.errors", "roomlore.core.texts", "roomlore.surfaces", "roomlore.surfaces.cli"),
+        "roomlore.surfaces.texts",
         *(f"roomlore.surfaces.cli.{name}" for name in ("app", "frame", "language")),
     }
 

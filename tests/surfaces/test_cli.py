@@ -20,7 +20,7 @@ from forked_process import run_forked
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, DemoQuestion, demo_path
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.surfaces.texts import text_of
 from roomlore_testkit.case_table import all_cases
 
 
@@ -415,7 +415,7 @@ def test_a_key_is_revoked_by_a_name_that_one_key_has(run):
     assert ids["机器人"][0] in run("keys", "revoke", "机器人").stdout, "again, as with the id"
     several = run("keys", "revoke", "bot", code=1).stderr
     assert f"2 keys are called 'bot'; give the id of one: {', '.join(ids['bot'])}." in several
-    assert "个密钥名为 'bot'" in into_chinese(several.removeprefix("roomlore: ").strip())
+    assert "个密钥名为 'bot'" in text_of(several.removeprefix("roomlore: ").strip(), "zh")
     revoked = [key["name"] for key in json.loads(run("keys", "list", "--json").stdout) if key["revoked_at"]]
     assert revoked == ["机器人"]
     run("keys", "revoke", ids["bot"][0])

@@ -18,7 +18,7 @@ from roomlore.samples import DEMO_ROOM, demo_path
 from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _words, causes, say, several, translated
-from roomlore.surfaces.library_words import words
+from roomlore.surfaces.texts import words
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PHRASE = re.compile(r"[A-Za-z]{2,}[,;:]? [A-Za-z]{2,}")

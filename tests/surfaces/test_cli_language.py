@@ -15,11 +15,12 @@ import roomlore_importers
 from forked_process import run_forked
 from roomlore.core import integrity
 from roomlore.core.quotas import LIMITS, exceeded, import_stopped
+from roomlore.core.texts import catalogue
 from roomlore.services.privacy import verify
 from roomlore.surfaces.cli import privacy
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import BESIDE, _words, interface_language
-from roomlore.surfaces.library_words import into_chinese, patterns, words
+from roomlore.surfaces.texts import text_of, words
 from roomlore_console.frame import tongue
 
 HAN = re.compile("[\u4e00-\u9fff]")
@@ -38,7 +39,8 @@ def texts(command) -> set[str]:
 
 def test_a_room_a_token_and_recall_have_one_name_in_chinese():
     """A room may be a private chat, so it is no 群, which is the group whose memory evolves."""
-    told = {**words("told"), **words("errors"), **_words("help"), **_words("said")}
+    errors = {english: catalogue("zh")[code] for code, english in catalogue("en").items()}
+    told = {**words("told"), **errors, **_words("help"), **_words("said")}
     of_rooms = {said: text for said, text in told.items() if re.search("room", said, re.I) and "group" not in said}
     assert [text for text in of_rooms.values() if "群" in text] == []
     assert [
@@ -60,13 +62,6 @@ def test_translations_keep_what_is_typed():
             "yesterday",
         }, english
         assert HAN.search(chinese)
-
-
-def test_translations_of_errors_name_the_same_things():
-    for english, chinese in words("errors").items():
-        assert set(re.findall(r"\{(\w+)\}", english)) == set(re.findall(r"\{(\w+)\}", chinese)), english
-        assert HAN.search(chinese)
-    assert len(patterns()) == len(words("errors")) + len(words("told"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +120,7 @@ def test_a_switch_is_shown_without_a_type():
 
 def test_an_error_that_says_where_it_looked_is_translated_whole():
     error = "Room '茶' has no message 'm9'; add the message first, then ask for its context. Looked for in chat.db."
-    assert into_chinese(error) == "房间 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
+    assert text_of(error, "zh") == "房间 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +135,7 @@ def test_an_error_that_says_where_it_looked_is_translated_whole():
     ],
 )
 def test_an_error_is_translated_whole_or_not_at_all(error, told):
-    assert into_chinese(error) == told
+    assert text_of(error, "zh") == told
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -149,17 +144,17 @@ def test_what_a_quota_refuses_is_said_in_chinese(limit, used, asked):
     now = datetime(2024, 5, 1, 12, tzinfo=UTC)
     refused = exceeded(limit, used=used, asked=asked, most=10, now=now)
     for error in (refused, import_stopped(refused, added=1234)):
-        told = into_chinese(str(error)).replace("roomlore tenants limit", "").replace(limit, "")
+        told = text_of(error, "zh").replace("roomlore tenants limit", "").replace(limit, "")
         assert not re.search("[A-Za-z]{2,}", told.replace("UTC", "").replace("token", "")), told
 
 
 def test_an_error_that_is_not_translated_stays_as_it_is():
-    assert into_chinese("The flux capacitor is empty.") == "The flux capacitor is empty."
+    assert text_of("The flux capacitor is empty.", "zh") == "The flux capacitor is empty."
 
 
 @pytest.mark.parametrize("hostile", ["There is no memory " * 3000, "{" * 5000, "no format is called " + "a: " * 20000])
 def test_reading_an_error_takes_no_long(hostile):
-    assert isinstance(into_chinese(hostile), str)
+    assert isinstance(text_of(hostile, "zh"), str)
 
 
 def sentences(path):
@@ -185,7 +180,7 @@ SENTENCE = re.compile("(?:Its?|The|They|What|No|There|Room|Row|Record|Evolution|
 def test_reasons_for_skipping_a_record_are_in_chinese():
     found = {text for path in IMPORTERS.glob("*.py") for text in sentences(path) if REASON.fullmatch(text)}
     assert len(found) > 15
-    assert {text for text in found if into_chinese(text) == text} == set()
+    assert {text for text in found if text_of(text, "zh") == text} == set()
 
 
 def test_what_verify_finds_is_in_chinese():
@@ -193,9 +188,9 @@ def test_what_verify_finds_is_in_chinese():
     found = {text.replace("x1 x1 ", "The room's row says x1 ") for text in texts if SENTENCE.fullmatch(text)}
     found -= {text for text in found if "cannot both be right" in text or "x1 run" in text}  # parts of MENDS
     assert len(found) > 30
-    assert {text for text in found if into_chinese(text) == text} == set()
+    assert {text for text in found if text_of(text, "zh") == text} == set()
     labels = {*get_args(integrity.Check), *integrity.MENDS.values()}
-    assert {text for text in labels if into_chinese(text) == text} == set()
+    assert {text for text in labels if text_of(text, "zh") == text} == set()
 
 
 def test_where_verify_finds_a_fault_is_in_chinese(monkeypatch):
@@ -207,5 +202,5 @@ def test_where_verify_finds_a_fault_is_in_chinese(monkeypatch):
 
 @pytest.mark.parametrize("last", ["day", "3 days"])
 def test_an_evolution_that_reads_too_little_says_so_in_chinese(last):
-    told = into_chinese(f"There are no messages of the last {last}. Older ones are there: ask for more days.")
+    told = text_of(f"There are no messages of the last {last}. Older ones are there: ask for more days.", "zh")
     assert told.endswith("天没有消息，更早的有：请把 days 调大。")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from roomlore.adapters.chat import client, errors
 from roomlore.core.chat import Offer, Provider, all_failed
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.core.texts import Phrase
+from roomlore.surfaces.texts import text_of
 from roomlore_testkit.case_table import all_cases
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -22,7 +23,7 @@ ERRORS = [
     errors.late(OPEN, 60),
     errors.unreachable(OPEN),
     errors.dropped(OPEN),
-    *(errors.broken(OPEN, how) for how in [*HOWS, "answers something that cannot be read"]),
+    *(errors.broken(OPEN, Phrase(how)) for how in [*HOWS, "answer_unreadable"]),
     errors.bad_key(KEYED),
     errors.bad_address(OPEN),
 ]
@@ -32,11 +33,11 @@ def test_every_failure_of_a_provider_has_a_chinese_text_and_no_secret():
     with all_cases() as case:
         for error in ERRORS:
             with case(error):
-                chinese = into_chinese(str(error))
+                chinese = text_of(error, "zh")
                 assert set(re.findall(r"[A-Za-z_]\w*", chinese)) <= KNOWN
                 assert "secret" not in str(error)
 
 
 def test_the_failures_of_two_providers_have_a_chinese_text():
-    chinese = into_chinese(str(all_failed("m", [("p", errors.unreachable(OPEN)), ("p", errors.late(OPEN, 2.5))])))
+    chinese = text_of(all_failed("m", [("p", errors.unreachable(OPEN)), ("p", errors.late(OPEN, 2.5))]), "zh")
     assert set(re.findall(r"[A-Za-z_]\w*", chinese)) <= KNOWN

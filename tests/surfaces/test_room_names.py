@@ -15,7 +15,7 @@ from mcp_rig import ask, refusal
 from roomlore import InvalidInput, Message, NotFound
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.jsonable import to_jsonable
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.surfaces.texts import text_of
 from roomlore_server.mcp.server import make_server
 from roomlore_server.mcp.tools import Visitor
 
@@ -623,7 +623,7 @@ def test_what_is_meant_is_said_in_chinese():
             "查找范围：a.db。",
         ),
     ):
-        assert into_chinese(said) == told
+        assert text_of(said, "zh") == told
 
 
 async def test_the_id_of_a_room_of_which_a_viewer_may_see_a_part_is_no_name(twins, http):

@@ -19,7 +19,7 @@ from roomlore.core.audience import Member
 from roomlore.core.records import FIELDS
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.surfaces.texts import text_of
 from roomlore_server.http import create_app, problems
 from roomlore_testkit.case_table import all_cases
 
@@ -739,7 +739,7 @@ async def told_in_both_languages(http, method, path, body, status, detail):
     assert english.json()["detail"] == (await http.request(method, path, json=body)).json()["detail"] != detail
     for field in ("type", "status", "instance"):
         assert chinese.json()[field] == english.json()[field]
-    assert chinese.json()["title"] == into_chinese(english.json()["title"]) != english.json()["title"]
+    assert chinese.json()["title"] == text_of(english.json()["title"], "zh") != english.json()["title"]
 
 
 async def test_several_wrong_values_are_told_in_chinese(http):
@@ -775,7 +775,7 @@ async def test_a_problem_without_a_chinese_text_is_in_english(http):
 
 
 def test_every_title_of_a_problem_has_a_chinese_text():
-    assert [kind.title for kind in problems.KINDS if into_chinese(kind.title) == kind.title] == []
+    assert [kind.title for kind in problems.KINDS if text_of(kind.title, "zh") == kind.title] == []
 
 
 async def test_protocols_of_others_keep_their_english(http):

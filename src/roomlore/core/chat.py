@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from roomlore.core.errors import BadModelOutput, InvalidInput, ModelUnavailable, NotFound
 from roomlore.core.patterns import lazy_pattern
+from roomlore.core.texts import Phrase, sentences
 
 SUMMARY_MODEL = "memory-summary-model"
 EVOLVE_MODEL = "memory-evolve-model"
@@ -149,17 +150,17 @@ def all_failed(model_id: str, failures: Sequence[tuple[str, Failure]]) -> Failur
     last = failures[-1][1]
     if len(failures) == 1:
         return last
-    told = " ".join(f"{place}. {_named_text(name, error)}" for place, (name, error) in enumerate(failures, start=1))
-    message = f"None of the {len(failures)} providers of the model {model_id!r} that were asked could be used: {told}"
+    named = [_named_text(*failure) for failure in failures]
+    why = sentences(*(Phrase("numbered", number=place, text=text) for place, text in enumerate(named, start=1)))
+    text = Phrase("model_providers_failed", count=len(failures), model=repr(model_id), why=why)
     if isinstance(last, ModelUnavailable):
-        return ModelUnavailable(message, cause=last.cause, wait_seconds=last.wait_seconds)
-    return BadModelOutput(message)
+        return ModelUnavailable(text, cause=last.cause, wait_seconds=last.wait_seconds)
+    return BadModelOutput(text)
 
 
 def _named_text(name: str, error: Failure) -> str:
     """Return the error's text with the provider's name."""
-    text = str(error)
-    return text if f"provider {name} " in text else f"The provider {name}: {text}"
+    return str(error) if f"provider {name} " in str(error) else Phrase("provider_said", provider=name, error=error)
 
 
 FAILURES = 3
@@ -376,8 +377,7 @@ def _offer(what: str, form: Any, known: Mapping[str, Provider]) -> Offer:
     given = _mapping(f"A provider of {what}", form, _OFFER_FIELDS, "{name: openai, model_id: ...}")
     name, model_id, options = given.get("name"), given.get("model_id"), given.get("options")
     if not isinstance(name, str) or name not in known:
-        others = f"there are {', '.join(known)}, and any other under `providers:`"
-        raise InvalidInput(f"{what} names a provider that nobody knows; {others}.")
+        raise InvalidInput("provider_unknown", what=what, known=", ".join(known))
     if not isinstance(model_id, str) or not model_id.strip():
         raise InvalidInput(f"{what} at {name!r} needs a model_id: what the provider calls it.")
     if not isinstance(options, Mapping | None):

@@ -17,20 +17,35 @@
         ├── ModelUnavailable
         └── TimedOut          it took longer than the settings allow
 
-An error's docstring is its default message.
+An error has a code and fields; its text is English, from the catalogues of `roomlore.core.texts`.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
+
+from roomlore.core.texts import Phrase, catalogue
 
 
 class RoomloreError(Exception):
     """Something went wrong in roomlore."""
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or inspect.getdoc(type(self)))
+    def __init__(self, code: str | None = None, /, **fields: object) -> None:
+        """Set the text: that of the code with its fields, a `Phrase`, any other text as it is, or by default the
+        docstring of the class."""
+        text = code or inspect.getdoc(type(self)) or ""
+        super().__init__(Phrase(text, **fields) if text in catalogue("en") else text)
+
+    @property
+    def code(self) -> str:
+        """The code of the text, '' if it has none."""
+        return getattr(self.args[0], "code", "")
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The values in the text, by name."""
+        return getattr(self.args[0], "fields", {})
 
 
 class NotFound(RoomloreError, LookupError):
@@ -40,9 +55,9 @@ class NotFound(RoomloreError, LookupError):
 class UnknownRoom(NotFound):
     """There is no such room."""
 
-    def __init__(self, message: str | None = None, *, room_id: str = "") -> None:
+    def __init__(self, code: str | None = None, /, *, room_id: str = "", **fields: object) -> None:
         """Set the id, or the name, that was asked for."""
-        super().__init__(message)
+        super().__init__(code, **fields)
         self.room_id = room_id
 
 
@@ -79,17 +94,19 @@ class QuotaExceeded(RoomloreError):
 
     def __init__(
         self,
-        message: str | None = None,
+        code: str | None = None,
+        /,
         *,
         limit: str = "",
         used: int = 0,
         most: int = 0,
         resets_at: datetime | None = None,
         wait_seconds: float | None = None,
+        **fields: object,
     ) -> None:
         """Set the limit that was reached, such as `messages_a_day`, how much is used of how much, when it is reset, and
         the seconds until then; None if it is not reset by time."""
-        super().__init__(message)
+        super().__init__(code, **fields)
         self.limit = limit
         self.used = used
         self.most = most
@@ -128,7 +145,13 @@ class ModelUnavailable(Unavailable):
     """No model provider answers."""
 
     def __init__(
-        self, message: str | None = None, *, cause: Cause = "broken", wait_seconds: float | None = None
+        self,
+        code: str | None = None,
+        /,
+        *,
+        cause: Cause = "broken",
+        wait_seconds: float | None = None,
+        **fields: object,
     ) -> None:
         """Set the reason, and the wait that the provider asks for, infinity if waiting does not help.
 
@@ -136,7 +159,7 @@ class ModelUnavailable(Unavailable):
         late (timeout), a request that the provider rejects (refused), too many requests (limited), or a provider error
         or unreadable answer (broken).
         """
-        super().__init__(message)
+        super().__init__(code, **fields)
         self.cause: Cause = cause
         self.wait_seconds = wait_seconds
 
@@ -154,8 +177,8 @@ class TimedOut(Unavailable):
 def unknown_room(room_id: str, *, viewed: bool = False) -> UnknownRoom:
     """Return the error about a room that does not exist. `viewed`: it is told to a viewer, in the same words if the
     room is there and the viewer may not see it."""
-    whose = " that the viewer may see" if viewed else ""
-    return UnknownRoom(f"There is no room {room_id!r}{whose}; a room appears with its first message.", room_id=room_id)
+    code = "room_unknown_to_viewer" if viewed else "room_unknown"
+    return UnknownRoom(code, room=repr(room_id), room_id=room_id)
 
 
 def unknown_conversation(conversation_id: str) -> NotFound:

@@ -5,16 +5,17 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from roomlore.core.errors import InvalidInput, QuotaExceeded, TokensExceeded
+from roomlore.core.texts import Phrase
 
 MESSAGES, TOKENS, KEPT, REQUESTS = "messages_a_day", "model_tokens_a_day", "messages_kept", "requests_a_minute"
 MOST = 1_000_000_000_000
 _DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
 _BLOCKS = 50
-_WHAT: Mapping[str, str] = {
-    MESSAGES: "messages that it may add in a day",
-    TOKENS: "tokens of models that it may use in a day",
-    KEPT: "messages that it may keep",
-    REQUESTS: "requests that it may send in a minute",
+_ALLOWED: Mapping[str, str] = {
+    MESSAGES: "quota_messages",
+    TOKENS: "quota_tokens",
+    KEPT: "quota_kept",
+    REQUESTS: "quota_requests",
 }
 
 
@@ -79,9 +80,16 @@ def exceeded(limit: str, *, used: int, asked: int, most: int, now: datetime) -> 
     resets_at = period_of(limit, now)[1]
     wait = None if resets_at is None else max((resets_at - now).total_seconds(), 0.0)
     kind = TokensExceeded if limit == TOKENS else QuotaExceeded
+    text = Phrase(
+        "quota_used_up_by_more" if asked > 1 and used < most else "quota_used_up",
+        used=f"{used:,}",
+        allowed=Phrase(_ALLOWED[limit], count=f"{most:,}"),
+        limit=limit,
+        more=f"{asked:,}",
+        advice=_advice(asked, most, resets_at),
+    )
     return kind(
-        f"The tenant has used {used:,} of the {most:,} {_WHAT[limit]} ({limit}){_too_many(asked, used, most)}. "
-        f"{_advice(limit, asked, most, resets_at)}",
+        text,
         limit=limit,
         used=used,
         most=most,
@@ -90,28 +98,25 @@ def exceeded(limit: str, *, used: int, asked: int, most: int, now: datetime) -> 
     )
 
 
-def _too_many(asked: int, used: int, most: int) -> str:
-    return f", and {asked:,} more were given" if asked > 1 and used < most else ""
-
-
-def _advice(limit: str, asked: int, most: int, resets_at: datetime | None) -> str:
-    raising = "have the operator raise the limit (`roomlore tenants limit`)"
+def _advice(asked: int, most: int, resets_at: datetime | None) -> Phrase:
     if resets_at is None:
-        return f"Delete or archive messages, or {raising}."
+        return Phrase("quota_advice_delete")
     if asked > most:
-        return f"So many never fit: send fewer at a time, or {raising}."
-    return f"It is reset at {resets_at:%Y-%m-%d %H:%M} UTC: try again then, or {raising}."
+        return Phrase("quota_advice_fewer")
+    return Phrase("quota_advice_wait", time=f"{resets_at:%Y-%m-%d %H:%M}")
 
 
 def import_stopped(refused: QuotaExceeded, *, added: int) -> QuotaExceeded:
     """Return the error about an import that this refusal stopped. `added`: the messages that it has stored."""
-    again = "after messages were deleted or archived"
-    if refused.resets_at is not None:
-        again = f"after {refused.resets_at:%Y-%m-%d %H:%M} UTC"
+    text = Phrase(
+        "import_stopped_by_kept_quota" if refused.resets_at is None else "import_stopped_by_quota",
+        allowed=Phrase(_ALLOWED[refused.limit], count=f"{refused.most:,}"),
+        limit=refused.limit,
+        added=f"{added:,}",
+        time=f"{refused.resets_at:%Y-%m-%d %H:%M}" if refused.resets_at else "",
+    )
     return QuotaExceeded(
-        f"The import stopped at the tenant's limit of {refused.most:,} {_WHAT.get(refused.limit, 'units')} "
-        f"({refused.limit}). It added {added:,} messages, which stay. Import the same {again}, or once the operator "
-        "has raised the limit (`roomlore tenants limit`): it goes on from there.",
+        text,
         limit=refused.limit,
         used=refused.used,
         most=refused.most,

@@ -11,6 +11,7 @@ from roomlore.core.errors import MOST_LISTED, InvalidInput
 from roomlore.core.json_values import in_json, json_line
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
+from roomlore.core.texts import Phrase, also
 
 Position: TypeAlias = Mapping[str, Any]
 """An opaque JSON object. Passed back as `resume_from`, it makes reading continue right after its item."""
@@ -264,7 +265,7 @@ def from_record(record: Mapping[str, Any]) -> Record:
 def all_wrong(record: Mapping[str, Any], read: Callable[[dict[str, Any]], object], first: InvalidInput) -> InvalidInput:
     """Return one error about each field of a record that cannot be read. `read`: reads a record. `first`: the error of
     reading it whole, returned if each field by itself can be read."""
-    needed, told = dict.fromkeys(_ALWAYS, "-"), list[str]()
+    needed, errors = dict.fromkeys(_ALWAYS, "-"), list[str]()
     strange = {name: value for name, value in record.items() if name not in FIELDS and name not in ROOM_NAMES}
     has_room = any(name in record for name in ROOM_NAMES)
     alone = [{**needed, **strange}] if strange else []
@@ -275,8 +276,8 @@ def all_wrong(record: Mapping[str, Any], read: Callable[[dict[str, Any]], object
         try:
             read(one)
         except InvalidInput as error:
-            told.append(str(error))
-    return InvalidInput("; also ".join(told)) if told else first
+            errors.append(str(error))
+    return InvalidInput(also(errors)) if errors else first
 
 
 def _without(record: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -412,7 +413,7 @@ def _typed(record: Mapping[str, Any], field: str, kind: type, wanted: str, defau
     if value is None:
         return default
     if not isinstance(value, kind):
-        raise _wrong(field, value, wanted)
+        raise _wrong(field, value, Phrase(wanted))
     return value
 
 

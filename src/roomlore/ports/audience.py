@@ -40,10 +40,9 @@ async def gone(work: UnitOfWork, *, room_id: str, message_id: str) -> NotFound |
     caller who may see the whole room."""
     if await work.messages.arrival_of(room_id=room_id, message_id=message_id) is None:
         return None
-    named = f"Message {message_id!r:.80} of room {room_id!r}"
     if await work.archives.of_messages(room_id=room_id, message_ids=[message_id]):
-        return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
-    return Deleted(f"{named} was deleted.")
+        return NotFound("message_archived", message=f"{message_id!r:.80}", room=repr(room_id))
+    return Deleted("message_deleted", message=f"{message_id!r:.80}", room=repr(room_id))
 
 
 async def has_id(work: UnitOfWork, *, scope: str) -> bool:

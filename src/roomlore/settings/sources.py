@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.texts import Phrase
 from roomlore.ports.backends import Section
 from roomlore.settings.retired import RETIRED
 
@@ -72,7 +73,7 @@ def shown(value: Any) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return the name that was most likely meant, or all names."""
     near = get_close_matches(name.lower(), list(names), n=1)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}."
+    return Phrase("guess_near", known=near[0]) if near else Phrase("guess_among", known=", ".join(names))
 
 
 def sentences(

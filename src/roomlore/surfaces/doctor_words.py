@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from roomlore.core.health import PARTS, SAYINGS, Saying
-from roomlore.surfaces import library_words
+from roomlore.surfaces import texts
 
 
 @cache
@@ -12,7 +12,7 @@ def words(language: str) -> Mapping[str, str]:
     """Return the texts of findings by their keys, and those of parts under `part.`."""
     if language == "en":
         return {**SAYINGS, **{f"part.{part}": part for part in PARTS}}
-    return library_words.words("doctor")
+    return texts.words("doctor")
 
 
 def phrase(saying: Saying | None, *, language: str) -> str:

@@ -25,7 +25,8 @@ from roomlore.core.attachments import attachment
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import Link, Room
-from roomlore.surfaces.library_words import LANGUAGES, into_chinese, preferred
+from roomlore.core.texts import LANGUAGES
+from roomlore.surfaces.texts import preferred, text_of
 from roomlore.wiring import Lore
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def in_tongue(sentence: str, tongue: Tongue) -> tuple[str, bool]:
     the console itself says in Chinese stays."""
     if tongue.language == "en" or not sentence[:1].isascii():
         return sentence, True
-    text = into_chinese(sentence)
+    text = text_of(sentence, tongue.language)
     return text, text != sentence
 
 

@@ -54,10 +54,8 @@ def find(path: Path | str, format: str | None = None) -> Found:  # noqa: A002
         # Opening it says what is wrong with it; with a format that the caller knows, it may be read.
         return Found([search.doubtful[0]])
     if not search.found.exports:
-        of_format = f" of the format {format}" if format else ""
-        raise search.error or InvalidInput(
-            f"{path} holds no chat export{of_format} that can be told by looking: give the file itself"
-        )
+        code = "export_of_format_not_in_folder" if format else "export_not_in_folder"
+        raise search.error or InvalidInput(code, path=path, format=format)
     return search.found
 
 

@@ -22,6 +22,7 @@ from roomlore.core.json_values import IN_JSON, REST
 from roomlore.core.models import StoredMessage
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MessageContext, SessionContext
+from roomlore.core.texts import Phrase, sentences
 from roomlore.surfaces.jsonable import fields_of
 
 _NAMES = r"(?:`\w+`(?:, )?)+"
@@ -136,13 +137,30 @@ def _in_json(text: str) -> str:
     return f"{worded[:1].upper()}{worded[1:]}." if worded else ""
 
 
-_PLAIN: Mapping[str, str] = {
-    "dict_type": "must be a JSON object",
-    "list_type": "must be a list",
-    "missing": "is missing",
-    "model_type": "must be a JSON object",
-    "string_type": "must be a text",
+_CODES: Mapping[str, tuple[str, ...]] = {
+    "bool_parsing": ("value_boolean_unreadable",),
+    "bool_type": ("value_not_boolean",),
+    "dict_type": ("value_not_an_object",),
+    "float_parsing": ("value_number_unreadable",),
+    "float_type": ("value_not_number",),
+    "greater_than": ("value_not_above",),
+    "greater_than_equal": ("value_below",),
+    "int_parsing": ("value_integer_unreadable",),
+    "int_type": ("value_not_integer",),
+    "less_than": ("value_not_below",),
+    "less_than_equal": ("value_above",),
+    "list_type": ("value_not_a_list",),
+    "literal_error": ("value_not_among",),
+    "missing": ("field_missing",),
+    "model_type": ("value_not_an_object",),
+    "string_too_long": ("value_longer_than_one", "value_too_long"),
+    "string_too_short": ("value_empty", "value_too_short"),
+    "string_type": ("value_not_text",),
+    "too_long": ("items_more_than_one", "items_too_many"),
+    "too_short": ("item_missing", "items_missing"),
 }
+"""The codes of pydantic's errors: for a bound of one, and for others."""
+_BOUNDS = ("gt", "ge", "lt", "le", "expected", "max_length", "min_length")
 _SHOULD = re.compile(r"^(Input|String|List|Value) should")
 _VERBS = ("must ", "is ")
 
@@ -150,26 +168,39 @@ _VERBS = ("must ", "is ")
 def in_words(details: Any, fields: Iterable[str] = (), *, of_query: Collection[str] = ()) -> str:
     """Return validation errors as one text, a sentence each. `fields`: the names that the body may have. `of_query`:
     those that the query of the request may have."""
-    return " ".join(_sentence(detail, list(fields), of_query) for detail in details)
+    return sentences("", *(_sentence(detail, list(fields), of_query) for detail in details))
 
 
 def _sentence(detail: Mapping[str, Any], fields: list[str], of_query: Collection[str]) -> str:
     place = _place(detail["loc"])
     if detail["type"] == "extra_forbidden":
-        return f"There is no field {place!r:.80}{_meant(place, fields, of_query)}"
-    problem = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
+        return _unknown(place, fields, of_query)
+    phrase = _phrase(place, detail) if place and detail["type"] in _CODES else ""
+    if phrase and "ctx" not in detail:
+        return phrase
+    text = _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
     if not place:
-        return f"{problem[:1].upper()}{problem[1:]}."
-    return f"{place} {problem}." if problem.startswith(_VERBS) else f"{place}: {problem}."
+        return f"{text[:1].upper()}{text[1:]}."
+    text = f"{place} {text}." if text.startswith(_VERBS) else f"{place}: {text}."
+    return phrase if phrase == text else text
 
 
-def _meant(name: str, fields: list[str], of_query: Collection[str]) -> str:
+def _phrase(place: str, detail: Mapping[str, Any]) -> Phrase:
+    context = detail.get("ctx", {})
+    bound = next((context[name] for name in _BOUNDS if name in context), None)
+    code = _CODES[detail["type"]][0 if bound == 1 else -1]
+    shown = f"{bound:g}" if isinstance(bound, float) else bound
+    return Phrase(code, field=place, bound=shown, number=context.get("actual_length"))
+
+
+def _unknown(name: str, fields: list[str], of_query: Collection[str]) -> Phrase:
+    named = f"{name!r:.80}"
     if name in of_query:
-        return " in the body; it belongs in the address, after a question mark."
+        return Phrase("field_belongs_in_address", name=named)
     near = get_close_matches(name.lower(), fields, n=1)
     if near:
-        return f"; did you mean {near[0]}?"
-    return f"; there are {', '.join(fields)}." if fields else "; leave it out."
+        return Phrase("field_unknown_near", name=named, known=near[0])
+    return Phrase("field_unknown_among" if fields else "field_unknown", name=named, known=", ".join(fields))
 
 
 def _place(where: tuple[Any, ...]) -> str:

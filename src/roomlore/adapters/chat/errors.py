@@ -7,15 +7,16 @@ from email.utils import parsedate_to_datetime
 
 from roomlore.core.chat import Offer
 from roomlore.core.errors import Cause, ModelUnavailable
+from roomlore.core.texts import Phrase
 
 _CAUSES: Mapping[int, Cause] = {408: "timeout", 429: "limited", 504: "timeout"}
 _ADVICE: Mapping[int, str] = {
-    400: "check its model_id and what was asked of it",
-    402: "the account has no credit",
-    404: "check its base_url (it mostly ends in /v1) and model_id",
-    413: "what was asked is too long for it",
-    422: "check its model_id and what was asked of it",
-    429: "the account's limit is reached; wait, or raise it",
+    400: "advice_check_request",
+    402: "advice_no_credit",
+    404: "advice_check_address",
+    413: "advice_too_long",
+    422: "advice_check_request",
+    429: "advice_limit_reached",
 }
 
 
@@ -25,32 +26,31 @@ def of_status(
     """Return the error for an HTTP status. `now`: the time that a `Retry-After` with a date is compared with."""
     cause = _CAUSES.get(status, "refused" if 300 <= status < 500 else "broken")
     wait = wait_seconds(headers or {}, now=now)
-    return _told(offer, f"answers with HTTP {status}: {_advice(offer, status)}", cause, wait)
+    return _failed(offer, "provider_status", cause, wait, status=status, advice=_advice(offer, status))
 
 
 def late(offer: Offer, seconds: float) -> ModelUnavailable:
-    return _told(offer, f"did not answer within {seconds:g} s: try later, or raise model_timeout_seconds", "timeout")
+    return _failed(offer, "provider_late", "timeout", seconds=f"{seconds:g}")
 
 
 def unreachable(offer: Offer) -> ModelUnavailable:
-    return _told(offer, "cannot be reached: check its base_url and the network", "unreachable")
+    return _failed(offer, "provider_unreachable", "unreachable")
 
 
 def dropped(offer: Offer) -> ModelUnavailable:
-    return _told(offer, "broke off in the middle: try again", "dropped")
+    return _failed(offer, "provider_broke_off", "dropped")
 
 
 def broken(offer: Offer, how: str) -> ModelUnavailable:
-    return _told(offer, f"{how}: try again later, or check that its base_url speaks OpenAI's protocol", "broken")
+    return _failed(offer, "provider_broken", "broken", how=how)
 
 
 def bad_key(offer: Offer) -> ModelUnavailable:
-    what = f"has a key that cannot be sent: {offer.provider.key_variable} must be printable ASCII"
-    return _told(offer, what, "refused")
+    return _failed(offer, "provider_key_invalid", "refused", variable=offer.provider.key_variable)
 
 
 def bad_address(offer: Offer) -> ModelUnavailable:
-    return _told(offer, "has a base_url that is no address: mend it under `providers:`", "refused")
+    return _failed(offer, "provider_address_invalid", "refused")
 
 
 def wait_seconds(headers: Mapping[str, str], *, now: datetime) -> float | None:
@@ -85,16 +85,14 @@ def _until(text: str | None, now: datetime) -> float | None:
     return (aware - now).total_seconds()
 
 
-def _advice(offer: Offer, status: int) -> str:
+def _advice(offer: Offer, status: int) -> Phrase:
     if 300 <= status < 400:
-        return "redirects are not followed; set its base_url to the address of the server itself"
-    return _key_advice(offer) if status in (401, 403) else _ADVICE.get(status, "try again later")
+        return Phrase("advice_redirects")
+    if status in (401, 403):
+        variable = offer.provider.key_variable
+        return Phrase("advice_check_key", variable=variable) if variable else Phrase("advice_name_key")
+    return Phrase(_ADVICE.get(status, "advice_try_later"))
 
 
-def _key_advice(offer: Offer) -> str:
-    variable = offer.provider.key_variable
-    return f"check the key in {variable}" if variable else "it wants a key: name its key_variable under `providers:`"
-
-
-def _told(offer: Offer, what: str, cause: Cause, wait: float | None = None) -> ModelUnavailable:
-    return ModelUnavailable(f"The provider {offer.provider.name} {what}.", cause=cause, wait_seconds=wait)
+def _failed(offer: Offer, code: str, cause: Cause, wait: float | None = None, **fields: object) -> ModelUnavailable:
+    return ModelUnavailable(code, cause=cause, wait_seconds=wait, provider=offer.provider.name, **fields)

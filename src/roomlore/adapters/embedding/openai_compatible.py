@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from roomlore.adapters.tls import trusted
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Vectors
+from roomlore.core.texts import Phrase
 from roomlore.ports.language import TextKind
 
 log = logging.getLogger(__name__)
@@ -26,15 +27,13 @@ _PATIENCE: Mapping[TextKind, int] = {"query": 1, "passage": 3}
 _TEXT_BYTES = 8_000
 _BATCH_BYTES = 200_000
 _ADVICE: Mapping[int, str] = {
-    400: "check embedding_model and embedding_dimensions",
-    401: "check {key}",
-    403: "check {key} and what it may do",
-    404: "check embedding_url (it mostly ends in /v1) and embedding_model",
-    422: "check embedding_model and embedding_dimensions",
-    429: "the account's limit is reached; wait, or raise it",
+    400: "advice_check_embedding_model",
+    401: "advice_check",
+    403: "advice_check_rights",
+    404: "advice_check_embedding_url",
+    422: "advice_check_embedding_model",
+    429: "advice_limit_reached",
 }
-_LATER = "try again later"
-_REDIRECTED = "redirects are not followed; set embedding_url to the address of the server itself"
 _REFUSALS = {400, 413, 422}
 """The server answers and does not accept these texts."""
 
@@ -135,24 +134,25 @@ class OpenAICompatible:
                 )
                 return answer.content
         except openai.APIStatusError as error:
-            advice = _REDIRECTED if 300 <= error.status_code < 400 else _ADVICE.get(error.status_code, _LATER)
-            problem = self._problem(f"answers with HTTP {error.status_code}: {advice.format(key=self._key_name)}")
-            raise (InvalidInput(str(problem)) if error.status_code in _REFUSALS else problem) from error
+            status, usual = error.status_code, "advice_try_later"
+            code = "advice_embedding_redirects" if 300 <= status < 400 else _ADVICE.get(status, usual)
+            problem = self._problem("answers_with_status", status=status, advice=Phrase(code, key=self._key_name))
+            raise (InvalidInput(str(problem)) if status in _REFUSALS else problem) from error
         except (openai.APITimeoutError, TimeoutError) as error:
-            raise self._problem("does not answer in time: try later") from error
+            raise self._problem("embeddings_late") from error
         except openai.OpenAIError as error:
-            raise self._problem("cannot be reached: check embedding_url and the network") from error
+            raise self._problem("embeddings_unreachable") from error
 
     def _checked(self, answer: bytes, count: int) -> Vectors:
         rows = np.zeros((count, self._model.dimensions))
         missing = set(range(count))
         for place, numbers in self._rows(answer):
             if place not in missing:
-                raise self._problem("sent vectors that belong to no text: check that it speaks OpenAI's protocol")
+                raise self._problem("embeddings_of_no_text")
             missing.remove(place)
             rows[place] = numbers
         if missing:
-            raise self._problem(f"sent {count - len(missing)} vectors for {count} texts: try again later")
+            raise self._problem("embeddings_missing", count=count - len(missing), texts=count)
         return self._of_length_one(rows)
 
     def _rows(self, answer: bytes) -> Iterator[tuple[int, NDArray[np.float64]]]:
@@ -160,24 +160,23 @@ class OpenAICompatible:
             for row in json.loads(answer)["data"]:
                 yield operator.index(row["index"]), self._sized(np.array(row["embedding"], np.float64))
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            raise self._problem("sent no vectors: check that embedding_url speaks OpenAI's protocol") from error
+            raise self._problem("embeddings_none") from error
 
     def _sized(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         if numbers.shape != (self._model.dimensions,):
-            expected = f"vectors of {numbers.size} numbers, not {self._model.dimensions}"
-            raise self._problem(f"sent {expected}: set embedding_dimensions to what the model gives")
+            raise self._problem("embeddings_of_other_size", size=numbers.size, expected=self._model.dimensions)
         return numbers
 
     def _of_length_one(self, rows: NDArray[np.float64]) -> Vectors:
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not (np.isfinite(lengths).all() and lengths.all()):
-            raise self._problem("sent a vector that points nowhere (zeros or infinite numbers): try another model")
+            raise self._problem("embeddings_pointless")
         made: Vectors = (rows / lengths).astype(np.float32)
         return made
 
-    def _problem(self, what: str) -> ModelUnavailable:
-        return ModelUnavailable(f"The embedding server {self._server} {what}.")
+    def _problem(self, code: str, /, **fields: object) -> ModelUnavailable:
+        return ModelUnavailable("embedding_server_failed", server=self._server, what=Phrase(code, **fields))
 
 
 def _name(model: str, prefixes: Mapping[TextKind, str]) -> str:

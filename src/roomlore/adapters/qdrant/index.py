@@ -88,8 +88,6 @@ def point_id(tenant: str, scope: str, number: int) -> str:
 _WRONG_SHAPE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 CLIENT_ERRORS = (ApiException, QdrantException, OSError, RuntimeError, *_WRONG_SHAPE)
 
-_CHECK = "Check that it runs, that its address is right, and try again."
-
 
 @contextmanager
 def translated() -> Iterator[None]:
@@ -126,8 +124,8 @@ def _advice(exc: Exception) -> str:
     if isinstance(exc, UnexpectedResponse):
         return _refused(exc.status_code or 0)
     if isinstance(exc, ResponseHandlingException):
-        return f"Qdrant could not be reached, or its answer not understood ({type(exc.source).__name__}). {_CHECK}"
-    return f"Qdrant does not answer as it should ({type(exc).__name__}). {_CHECK}"
+        return f"Qdrant could not be reached, or its answer not understood ({type(exc.source).__name__}). Check that it runs, that its address is right, and try again."
+    return f"Qdrant does not answer as it should ({type(exc).__name__}). Check that it runs, that its address is right, and try again."
 
 
 def _refused(status: int) -> str:
@@ -135,7 +133,7 @@ def _refused(status: int) -> str:
         return f"Qdrant refuses the API key (HTTP {status}). Check the key in the settings and what it may do."
     if status in (400, 413, 422):
         return f"Qdrant refuses the request (HTTP {status}). Check that the server is 1.10 or later."
-    return f"Qdrant answered with HTTP {status}. {_CHECK}"
+    return f"Qdrant answered with HTTP {status}. Check that it runs, that its address is right, and try again."
 
 
 _BATCH_FLOATS = 50_000

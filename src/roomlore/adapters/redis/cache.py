@@ -120,8 +120,6 @@ def _refuse_unknown_options(options: dict[str, Any]) -> None:
 # The last two: an invalid number, and deeply nested lists.
 _CONNECTION_ERRORS = (RedisError, OSError, ValueError, RecursionError)
 
-_CHECK = "Check that it runs, that its address is right, and try again."
-
 
 @contextmanager
 def translated() -> Iterator[None]:
@@ -153,8 +151,8 @@ def _advice(exc: Exception) -> str:
     if isinstance(exc, ResponseError):
         return f"Redis refuses the command ({kind}). Check its memory, the database in its URL and who may write."
     if isinstance(exc, ConnectionLost | OSError):
-        return f"Redis could not be reached ({kind}). {_CHECK}"
-    return f"What answers is not Redis ({kind}). {_CHECK}"
+        return f"Redis could not be reached ({kind}). Check that it runs, that its address is right, and try again."
+    return f"What answers is not Redis ({kind}). Check that it runs, that its address is right, and try again."
 
 
 CONNECTIONS = 32

@@ -294,7 +294,6 @@ def _with_psycopg(errors: Errors, name: str) -> Errors:
 
 
 _CLOSED = "closed database"
-_RESTORE = "Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
 _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
 _MIN_SPACE = 1_048_576
 
@@ -336,7 +335,9 @@ def translation(error: Exception, file: Path | None) -> RoomloreError:
     if _CLOSED in str(exc):
         return StorageUnavailable("The connection to the database was closed meanwhile; try again.")
     if "malformed" in str(exc):
-        return StorageDamaged(f"The database file is damaged: {exc}. {_RESTORE}")
+        return StorageDamaged(
+            f"The database file is damaged: {exc}. Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
+        )
     return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
 
 

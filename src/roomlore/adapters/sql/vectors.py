@@ -459,18 +459,21 @@ def _translated() -> Iterator[None]:
 
 _HAS_PGVECTOR = Statement(lambda: select(func.to_regtype("halfvec").is_not(None)))
 _OFFERS_PGVECTOR = Statement(lambda: text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"))
-_INSTEAD = "or keep the vectors as BLOBs (`vectors: sql`)."
 
 
 async def pgvector_error(storage: SqlStorage) -> RoomloreError | None:
     """Return None if the database has pgvector or it was created now, else the error."""
     async with reading(storage) as sql:
         if sql.dialect.name != "postgresql":
-            return InvalidInput(f"pgvector is part of PostgreSQL: use a PostgreSQL database, {_INSTEAD}")
+            return InvalidInput(
+                "pgvector is part of PostgreSQL: use a PostgreSQL database, or keep the vectors as BLOBs (`vectors: sql`)."
+            )
         if (await sql.fetch(_HAS_PGVECTOR))[0][0]:
             return None
         if not (await sql.fetch(_OFFERS_PGVECTOR))[0][0]:
-            return VectorsUnavailable(f"This PostgreSQL server has no pgvector: install it there, {_INSTEAD}")
+            return VectorsUnavailable(
+                "This PostgreSQL server has no pgvector: install it there, or keep the vectors as BLOBs (`vectors: sql`)."
+            )
     return await _make_extension(storage)
 
 
@@ -487,5 +490,9 @@ async def _make_extension(storage: SqlStorage) -> RoomloreError | None:
         if (await sql.fetch(_HAS_PGVECTOR))[0][0]:
             return None
     if refused is None:
-        return VectorsUnavailable(f"This server's pgvector is too old: 0.7 or newer is needed, {_INSTEAD}")
-    return VectorsUnavailable(f"Let an administrator run CREATE EXTENSION vector here, {_INSTEAD} ({refused})")
+        return VectorsUnavailable(
+            "This server's pgvector is too old: 0.7 or newer is needed, or keep the vectors as BLOBs (`vectors: sql`)."
+        )
+    return VectorsUnavailable(
+        f"Let an administrator run CREATE EXTENSION vector here, or keep the vectors as BLOBs (`vectors: sql`). ({refused})"
+    )

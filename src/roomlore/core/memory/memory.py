@@ -55,19 +55,22 @@ def check_scope(scope: str) -> str:
     """Return the scope. Raises `InvalidInput` unless it is 'group:<id>', 'user:<id>' or 'agent:<id>'."""
     kind, colon, name = scope.partition(":") if isinstance(scope, str) else ("", "", "")
     if kind not in SCOPES or not colon or not name:
-        meant = _scopes_meant(scope) if isinstance(scope, str) else ""
-        raise InvalidInput(f"A scope is group:<id>, user:<id> or agent:<id>, not {scope!r:.60}{meant}.")
+        raise _no_scope(scope)
     if len(scope) > MAX_SCOPE_CHARS:
         raise InvalidInput(f"The scope has {len(scope)} characters; at most {MAX_SCOPE_CHARS}.")
     return scope
 
 
-def _scopes_meant(given: str) -> str:
-    """Return a hint at what was meant by a name without a kind, or by `room:`; '' if nothing is to be guessed."""
-    kind, colon, name = given.partition(":")
+def _no_scope(given: object) -> InvalidInput:
+    """Return the error with a hint at what was meant by a name without a kind, or by `room:`."""
+    kind, colon, name = given.partition(":") if isinstance(given, str) else ("", "", "")
+    value = f"{given!r:.60}"
     if kind and not colon:
-        return f"; write {f'group:{kind}'!r:.60} or {f'user:{kind}'!r:.60}"
-    return f"; write {f'group:{name}'!r:.60}" if kind == "room" and name else ""
+        group, user = f"{f'group:{kind}'!r:.60}", f"{f'user:{kind}'!r:.60}"
+        return InvalidInput("scope_invalid_as_either", value=value, group=group, user=user)
+    if kind == "room" and name:
+        return InvalidInput("scope_invalid_as", value=value, known=f"{f'group:{name}'!r:.60}")
+    return InvalidInput("scope_invalid", value=value)
 
 
 def owner_of(scope: str) -> str:

@@ -57,14 +57,11 @@ class Asking:
         model = self._options.model
         if await self._models.can_ask(model):
             return
-        if await self._models.has_provider(model):
-            why = (
-                f"Every provider of the model {model!r} failed just now and is left alone for a while; try again later"
-            )
-        else:
-            why = f"No provider of the model {model!r} can be asked: give one a key"
-        instead = ", or ask for the mode 'offline'" if of_group else ""
-        raise ModelUnavailable(f"{why}{instead}. `roomlore models` shows how each stands.", cause="unreachable")
+        resting, without_key = "model_resting", "model_without_key"
+        if of_group:
+            resting, without_key = "model_resting_but_offline", "model_without_key_but_offline"
+        code = resting if await self._models.has_provider(model) else without_key
+        raise ModelUnavailable(code, cause="unreachable", model=repr(model))
 
     async def answer(self, piece: Piece, read: Read, steps: Steps) -> Answered:
         """Return the model's answer to what was read, in a durable step that is never repeated for the same content.

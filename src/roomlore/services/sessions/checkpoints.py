@@ -10,6 +10,7 @@ from roomlore.core.models import Role
 from roomlore.core.sessions.session import CALLER, EXTRACT, Asked, Checkpoint, Language, Session, SessionMessage
 from roomlore.core.sessions.window import Mark, Segment, language_of, turns_of
 from roomlore.core.summary import without_label
+from roomlore.core.texts import Phrase
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import UnitOfWork
 from roomlore.services.sessions.reading import changed_since
@@ -18,17 +19,12 @@ log = logging.getLogger(__name__)
 
 _STALE_SECONDS = 600.0
 """How long the summary of a context may come. A context whose messages have changed is then replaced by another."""
-_TELL = (
-    "Pass covers_through, the id of the last message it covers, or context=, the context it was made from "
-    "(checkpoint_token over HTTP)."
-)
 _RESET = "The conversation was reset after what this summary covers; it stands for nothing any more."
 _MAY_BE_STALE = (
     "Since a context asked for a checkpoint, messages of it were edited or deleted or somebody was forgotten. This "
     "summary may be of that context, and covers_through does not tell: read a new context, summarise that and "
     "pass it as context= (checkpoint_token over HTTP)."
 )
-_CHANGED = "messages that the summary covers were edited or deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +114,7 @@ class Checkpointer(Service):
         if session.asked is None:
             if session.next_arrival == 1 and not session.marks:
                 return session.covered, False
-            raise (Conflict if session.marks else InvalidInput)(
-                "It is not known what this summary covers: no context has asked for a checkpoint since the last one. "
-                + _TELL
-            )
+            raise (Conflict if session.marks else InvalidInput)("summary_cover_unknown")
         mark = Mark.read(session.asked.token)
         if mark is None or not mark.holds(segment):
             raise Conflict(_MAY_BE_STALE)
@@ -157,7 +150,7 @@ class Checkpointer(Service):
                 "the last message the summary stands for."
             )
         if not segment.partial and session.covered < found < session.next_arrival:
-            raise _moved_on(_CHANGED)
+            raise _moved_on(Phrase("summarised_messages_changed"))
         return found
 
     def _checkpoint(self, segment: Segment, wanted: Wanted, summary: str, covers: int) -> Checkpoint:
@@ -192,7 +185,7 @@ class Checkpointer(Service):
             raise _overtaken(stored)
         covered = range(seen.covered + 1, through + 1)
         if stored.revision != seen.revision and any(at in covered for at in await changed_since(work, segment)):
-            raise _moved_on(_CHANGED)
+            raise _moved_on(Phrase("summarised_messages_changed"))
         checkpoint = replace(checkpoint, number=stored.marks + 1)
         await work.sessions.mark(checkpoint=checkpoint)
         await work.sessions.save(session=_with(stored, checkpoint))
@@ -248,7 +241,7 @@ def _no_longer(mark: Mark, session: Session) -> Conflict:
     """Return why a context cannot be summarised any more."""
     if mark.checkpoint_id != session.checkpoint_id:
         return _overtaken(session)
-    return Conflict(_RESET) if mark.covers <= session.boundary else _moved_on(_CHANGED)
+    return Conflict(_RESET) if mark.covers <= session.boundary else _moved_on(Phrase("summarised_messages_changed"))
 
 
 def _language(segment: Segment, summary: str) -> Language:

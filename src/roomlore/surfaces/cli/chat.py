@@ -154,7 +154,7 @@ class _Talk:
             else:
                 self.answer(line)
         except RoomloreError as error:
-            sys.stderr.write(f"roomlore: {translated(str(error))}\n")
+            sys.stderr.write(f"roomlore: {translated(error)}\n")
 
     def _context(self) -> None:
         built = self.lore.context.build(self.room, self.last, viewer=None)

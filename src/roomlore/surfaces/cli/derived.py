@@ -347,4 +347,5 @@ def _check_span(
     if verb.scope == "write" and last <= first:
         raise InvalidInput(f"{end.label} {until!r:.60} is not after {begin.label} {since!r:.60}; change one of them.")
     if is_before(_moment(lore, verb, end, until, "start"), last, first):
-        raise InvalidInput(f"{end.label}, {until!r:.60}, is before {begin.label}, {since!r:.60}; swap them.")
+        labels = {"end": end.label, "start": begin.label}
+        raise InvalidInput("option_span_reversed", **labels, until=f"{until!r:.60}", since=f"{since!r:.60}")

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
+from roomlore.core.texts import sentences
 from roomlore.surfaces.cli.language import say, translated
 
 if TYPE_CHECKING:
@@ -87,10 +88,8 @@ class Frame:
                     return await work(lore)
                 except UnknownRoom as error:
                     meant = await lore.rooms.meant(error.room_id, viewer=None)
-                    message = f"{error} {meant}".rstrip()
-                    raise NotFound(
-                        f"{message} Looked for in {_place(settings)}; `roomlore rooms` lists the rooms."
-                    ) from error
+                    text = sentences(str(error), meant)
+                    raise NotFound("looked_for_and_listed", error=text, place=_place(settings)) from error
                 except NotFound as error:
                     raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
 
@@ -151,7 +150,7 @@ class Group(TyperGroup):
             self._in_plain_words(error)
             raise
         except RoomloreError as error:
-            sys.stderr.write(f"roomlore: {translated(str(error))}\n")
+            sys.stderr.write(f"roomlore: {translated(error)}\n")
             raise typer.Exit(1) from error
 
     def _in_plain_words(self, error: Any) -> None:
@@ -236,7 +235,7 @@ async def scope_meant(lore: Lore, scope: str) -> str:
         try:
             await lore.rooms.get(known)
         except UnknownRoom as error:
-            return f"{error} {await lore.rooms.meant(known, viewer=None)}".rstrip()
+            return sentences(str(error), await lore.rooms.meant(known, viewer=None))
     if kind == "user":
         async with lore.storage.reading(lore.tenant) as work:
             if not await work.rooms.of_person(person_id=known):

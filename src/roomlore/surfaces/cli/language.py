@@ -1,7 +1,7 @@
 """The language of the command line: what it prints is in Chinese under a Chinese locale or MEMORY_LANGUAGE=zh.
 
 The English texts are the keys of the catalogues in `words`: `help` of options and commands, and `said`, what commands
-print, with its fields. What the library says is in those of `library_words`. JSON is the same in every language.
+print, with its fields. What the library says is in those of `texts`. JSON is the same in every language.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from roomlore.surfaces.library_words import into_chinese, words
+from roomlore.core.errors import RoomloreError
+from roomlore.surfaces.texts import text_of, words
 
 if TYPE_CHECKING:
     from roomlore.verbs.table import Help
@@ -70,8 +71,8 @@ def causes(reason: str) -> str:
     if interface_language() != "zh":
         return reason
     parts = _COMMA.split(reason)
-    translated_parts = list(map(into_chinese, parts))
-    return into_chinese(reason) if translated_parts == parts else "，".join(translated_parts)
+    translated_parts = [text_of(part, "zh") for part in parts]
+    return text_of(reason, "zh") if translated_parts == parts else "，".join(translated_parts)
 
 
 def translate_help(command: Any) -> None:
@@ -123,7 +124,7 @@ def _translate_usage_errors(rich_utils: Any) -> None:
         if (context := getattr(self, "ctx", None)) is not None:
             usage = context.get_usage()
             context.get_usage = lambda: _usage_in_chinese(usage)
-        told_of_error = into_chinese(self.format_message())
+        told_of_error = text_of(self.format_message(), "zh")
         self.format_message = lambda: told_of_error
         print_error(self)
 
@@ -142,9 +143,9 @@ def _usage_in_chinese(usage: str) -> str:
     return usage
 
 
-def translated(error: str) -> str:
-    """Return the text of an error in the user's language, or as it is if it is not among the translated ones."""
-    return into_chinese(error) if interface_language() == "zh" else error
+def translated(text: str | RoomloreError) -> str:
+    """Return what the library says in the user's language, or as it is if it is not among the translated texts."""
+    return text_of(text, interface_language())
 
 
 def all_commands(command: Any) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NameNotId, NotFound
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS
+from roomlore.core.texts import sentences
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import AsJson, Frame, frame_of, scope_meant, scope_named, with_id
 from roomlore.surfaces.cli.language import interface_language, say, several, translated
@@ -108,7 +109,7 @@ async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
     except NotFound as error:
         if new:
             return None
-        raise NotFound(f"{error} `--new` makes one before its first message.") from error
+        raise NotFound("room_unknown_make_new", room=repr(room)) from error
 
 
 def _gone(before: RoomPeople | None, after: RoomPeople) -> list[str]:
@@ -357,7 +358,7 @@ def verify(
                 return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
             except NotFound as error:
                 meant = await scope_meant(lore, scope) if scope else ""
-                raise NotFound(f"{error} {meant}".rstrip()) from error
+                raise NotFound(sentences(str(error), meant)) from error
 
     verification = frame_of(ctx).run(work)
     if as_json:

@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roomlore.core.errors import RoomloreError, UnknownRoom
+from roomlore.core.texts import sentences
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
 from roomlore.surfaces.logs import where
@@ -338,7 +339,7 @@ async def _on_unknown_room(request: Request, error: Exception) -> Response:
         meant = await caller.need("read").rooms.meant(error.room_id, viewer=viewer)
     except RoomloreError:
         meant = ""
-    return problems.of_roomlore(request.scope, UnknownRoom(f"{error} {meant}".rstrip()))
+    return problems.of_roomlore(request.scope, UnknownRoom(sentences(str(error), meant)))
 
 
 def _explain_errors(app: FastAPI) -> None:

@@ -41,6 +41,7 @@ from roomlore.core.records import (
     parse_time,
     with_own_names,
 )
+from roomlore.core.texts import Phrase
 from roomlore.settings import Settings
 from roomlore_server.http.problems import Refused
 from roomlore_server.shapes import in_words, time_of, time_or_day
@@ -89,7 +90,7 @@ class Bounds:
         return InvalidInput(f"The JSON is nested deeper than {self.depth} levels; flatten it.")
 
     def too_many(self) -> Refused:
-        return Refused(413, f"The JSON has more than {self.values} values; send it in smaller parts.")
+        return Refused(413, Phrase("json_values_too_many", most=self.values))
 
 
 class JsonMeter:

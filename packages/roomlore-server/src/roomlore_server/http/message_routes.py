@@ -11,6 +11,7 @@ from fastapi import Depends, Query, Request
 from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import AddReport, ContextUsageRecord, CorrectedEntry, Entry, Message, StoredMessage
+from roomlore.core.texts import also
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.verbs.contexts import VERBS as CONTEXT_VERBS
 from roomlore.verbs.messages import VERBS as MESSAGE_VERBS
@@ -225,5 +226,5 @@ def _read_batch(body: Any) -> list[Message]:
         if len(wrong) == MOST_LISTED:
             break
     if wrong:
-        raise InvalidInput("; also ".join(wrong))
+        raise InvalidInput(also(wrong))
     return read

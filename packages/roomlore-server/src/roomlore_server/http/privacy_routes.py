@@ -16,6 +16,7 @@ from roomlore.core.integrity import VerifyReport
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
+from roomlore.core.texts import Phrase
 from roomlore.core.visibility import SeenIn
 from roomlore.surfaces import long_work
 from roomlore.surfaces.jsonable import made_from
@@ -164,12 +165,9 @@ async def verify(
 def _answer_of(request: Request, user_id: str, report: ForgetReport | None) -> ForgetView | Response:
     if report is None:
         return reply(Forgetting(user_id=user_id), 202)
-    message = "" if report.found else problems.in_language(request.scope, _nothing_of(user_id))
+    unknown = Phrase("person_unknown_to_forget", user=f"{user_id!r:.80}")
+    message = "" if report.found else problems.in_language(request.scope, unknown)
     return made_from(ForgetView, report, message=message)
-
-
-def _nothing_of(user_id: str) -> str:
-    return f"Nothing of {user_id!r:.80} is here. People are forgotten by the id that their messages have: check it."
 
 
 def _too_many(what: str) -> problems.Refused:
@@ -179,21 +177,14 @@ def _too_many(what: str) -> problems.Refused:
 
 def _unconfirmed(request: Request, user_id: str, would: ForgetReport | None) -> InvalidInput | NotFound:
     """Return the error for a missing `confirm`. `would`: None if counting takes longer than the request may wait."""
-    warning = "This cannot be undone. Send `confirm: true` to do it."
     if would is None:
-        return InvalidInput(
-            f"{warning} What would go of {user_id!r:.80} takes long to count: `dry_run: true` tells it."
-        )
+        return InvalidInput("forgetting_unconfirmed_uncounted", user=f"{user_id!r:.80}")
     if not (would.found or would.left):
-        return NotFound(_nothing_of(user_id))
+        return NotFound("person_unknown_to_forget", user=f"{user_id!r:.80}")
     goes = {PLACES_IN_WORDS.get(place, place): count for place, count in would.places.items()}
     goes |= {"whole rooms": len(would.rooms_removed), "memories that are retired": len(would.retired)}
-    numbers = ", ".join(
-        f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count
-    )
-    return InvalidInput(
-        f"{warning} Forgetting {user_id!r:.80} would remove or change {numbers}. `dry_run: true` tells all of it."
-    )
+    places = ", ".join(f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count)
+    return InvalidInput("forgetting_unconfirmed", user=f"{user_id!r:.80}", places=places)
 
 
 _TARGET = "^(everyone|room:.+)$"

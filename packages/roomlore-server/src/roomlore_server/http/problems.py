@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from roomlore.core import errors
-from roomlore.surfaces.library_words import into_chinese, preferred
+from roomlore.surfaces.texts import preferred, text_of
 from roomlore_server.http.answers import dump
 from roomlore_server.shapes import in_words
 
@@ -201,16 +201,18 @@ def respond(
 
 def _in_language(scope: Mapping[str, Any], title: str, detail: str) -> tuple[str, str, str]:
     """Return the texts in the language of the request, and the language. They are English if a part has no Chinese."""
-    wanted = Headers(raw=scope.get("headers", [])).get("accept-language", "")
-    if preferred(wanted) == "zh" and (chinese := into_chinese(detail)) != detail:
-        return into_chinese(title), chinese, "zh"
-    return title, detail, "en"
+    language = _wanted(scope)
+    text = text_of(detail, language)
+    return (title, text, "en") if text == detail else (text_of(title, language), text, language)
 
 
 def in_language(scope: Mapping[str, Any], sentence: str) -> str:
     """Return what an answer says to people, in Chinese if the request prefers it and there is a Chinese text."""
-    wanted = Headers(raw=scope.get("headers", [])).get("accept-language", "")
-    return into_chinese(sentence) if preferred(wanted) == "zh" else sentence
+    return text_of(sentence, _wanted(scope))
+
+
+def _wanted(scope: Mapping[str, Any]) -> str:
+    return preferred(Headers(raw=scope.get("headers", [])).get("accept-language", ""))
 
 
 def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, problem_kind: Kind) -> Response:

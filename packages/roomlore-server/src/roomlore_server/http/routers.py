@@ -131,8 +131,8 @@ class StrictRoute(APIRoute):
             if deletes and (
                 request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
             ):
-                given = f"; parameters of the address are {', '.join(shown)}" if shown else ""
-                raise InvalidInput(f"DELETE takes no body here{given}.")
+                code = "delete_with_body_beside" if shown else "delete_with_body"
+                raise InvalidInput(code, known=", ".join(shown))
 
         return check
 
@@ -152,8 +152,9 @@ def _parameters(dependant: Dependant) -> Iterator[Any]:
 
 
 def _unknown(name: str, shown: Sequence[str]) -> InvalidInput:
-    reason = f"There is no parameter {name!r:.60} here"
+    named = f"{name!r:.60}"
     near = get_close_matches(name.lower(), shown, n=1, cutoff=_NEAR)
     if near:
-        return InvalidInput(f"{reason}; did you mean {near[0]}?")
-    return InvalidInput(f"{reason}; there are {', '.join(shown)}." if shown else f"{reason}; leave it out.")
+        return InvalidInput("parameter_unknown_near", name=named, known=near[0])
+    code = "parameter_unknown_among" if shown else "parameter_unknown"
+    return InvalidInput(code, name=named, known=", ".join(shown))
