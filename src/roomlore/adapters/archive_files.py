@@ -25,20 +25,16 @@ class FolderOfArchives:
             _sync_folder(place.parent)
             _sync_folder(place.parent.parent)
         except OSError as error:
-            raise StorageUnavailable(
-                f"The archive {place} cannot be written ({error.strerror}); see the setting archive_folder."
-            ) from error
+            raise StorageUnavailable("archive_unwritable", file=place, why=error.strerror) from error
 
     def read(self, name: str) -> bytes:
         place = self._folder / name
         try:
             return place.read_bytes()
         except FileNotFoundError as error:
-            raise NotFound(
-                f"The archive {place} is not there; bring the file back from a backup, or set archive_folder."
-            ) from error
+            raise NotFound("archive_missing", file=place) from error
         except OSError as error:
-            raise StorageUnavailable(f"The archive {place} cannot be read ({error.strerror}).") from error
+            raise StorageUnavailable("archive_unreadable", file=place, why=error.strerror) from error
 
     def delete(self, name: str) -> None:
         place = self._folder / name
@@ -48,7 +44,7 @@ class FolderOfArchives:
             if place.parent.is_dir():
                 _sync_folder(place.parent)
         except OSError as error:
-            raise StorageUnavailable(f"The archive {place} cannot be deleted ({error.strerror}).") from error
+            raise StorageUnavailable("archive_undeletable", file=place, why=error.strerror) from error
 
 
 def _sync_folder(folder: Path) -> None:

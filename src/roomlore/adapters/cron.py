@@ -18,9 +18,7 @@ class Cron:
         try:
             CronSim(expression, datetime(2000, 1, 1, tzinfo=zone))
         except CronSimError as error:
-            raise InvalidInput(
-                f"{expression!r:.60} is no cron expression; '0 2 * * *' is every day at two o'clock."
-            ) from error
+            raise InvalidInput("cron_invalid", value=f"{expression!r:.60}") from error
 
     def last(self, now: datetime) -> datetime:
         """Return the last time at or before `now`, UTC, to the minute.

@@ -344,7 +344,7 @@ class InProcessWork:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise StorageUnavailable("Durable work is not open; open it first.")
+            raise StorageUnavailable("durable_work_not_open")
 
     def _begin(self, piece: _Piece) -> None:
         if self._working and piece.name in self._works and piece.status == "waiting" and piece.running() is None:
@@ -501,7 +501,7 @@ class LateWork:
     async def _open_once(self, working: bool) -> None:
         async with self._one:
             if self._closed:
-                raise StorageUnavailable("Durable work is closed, as is the roomlore that opened it.")
+                raise StorageUnavailable("durable_work_closed")
             if self._opened is not None and (self._opened_working or not working):
                 return
             await self._close()

@@ -66,7 +66,7 @@ class IssuerTokens:
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, RecursionError) as error:
-            raise Forbidden(f"This access token is not valid here: {_reason(error)}.") from error
+            raise Forbidden("token_invalid", why=_reason(error)) from error
         return claims
 
     async def _key(self, name: str | None) -> Mapping[str, Any]:
@@ -79,9 +79,9 @@ class IssuerTokens:
                     await self._read()
                     found = self._find(name)
         if self._age() > _USABLE_SECONDS:
-            raise Unavailable("The authorization server's keys cannot be read, so no access token can be checked now.")
+            raise Unavailable("oauth_keys_unreadable")
         if found is None:
-            raise Forbidden("This access token is not valid here: its key is none of the authorization server's.")
+            raise Forbidden("token_key_foreign")
         return found
 
     def _find(self, name: str | None) -> Mapping[str, Any] | None:
@@ -131,7 +131,7 @@ async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds:
     except InvalidInput:
         raise
     except _UNREADABLE as error:
-        raise Unavailable(f"The authorization server {issuer} cannot be used now: {_told(error)}.") from error
+        raise Unavailable("oauth_server_unusable", issuer=issuer, why=_told(error)) from error
     methods, offered = (_texts(metadata, f"{name}_supported") for name in ("code_challenge_methods", "scopes"))
     lacks = tuple(scope for scope in scopes if offered and scope not in offered)
     return IssuerLook(len(keys), "S256" in methods, lacks)
@@ -164,10 +164,7 @@ async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
     if keyless:
         raise ValueError("its metadata has no https address of its keys (jwks_uri)")
     if isinstance(other, str):
-        raise InvalidInput(
-            f"The metadata of the authorization server names the issuer {other!r:.300}, "
-            f"and oauth_issuer is {issuer!r}; both must be the same, to the last character."
-        )
+        raise InvalidInput("oauth_issuer_differs", other=f"{other!r:.300}", issuer=repr(issuer))
     raise ValueError("it has no metadata of this issuer")
 
 

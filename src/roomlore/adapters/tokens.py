@@ -20,7 +20,9 @@ class EncodingTokens:
 
     def __init__(self, encoding: str = "cl100k_base") -> None:
         if encoding not in ENCODINGS:
-            raise InvalidInput(f"token_encoding is {encoding!r}; it must be one of {', '.join(ENCODINGS)}.")
+            raise InvalidInput(
+                "choice_not_allowed", name="token_encoding", value=repr(encoding), known=", ".join(ENCODINGS)
+            )
         self._encoding = encoding
 
     def count(self, texts: Sequence[str]) -> list[int]:

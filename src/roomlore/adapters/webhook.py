@@ -28,16 +28,16 @@ class HttpWebhook:
         try:
             port = parts.port
         except ValueError as error:
-            raise InvalidInput("digest_webhook has an invalid port.") from error
+            raise InvalidInput("webhook_port_invalid") from error
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or not url.isascii():
-            raise InvalidInput("digest_webhook must be an http or https URL without a user's name.")
+            raise InvalidInput("webhook_url_invalid")
         self._is_secure = parts.scheme == "https"
         self._host = parts.hostname
         self._port = port or (443 if self._is_secure else 80)
         self._at = f"[{self._host}]" if ":" in self._host else self._host
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if any(character <= " " for character in self._host + self._target):
-            raise InvalidInput("digest_webhook must not have spaces in it.")
+            raise InvalidInput("webhook_url_has_spaces")
         self._secret = secret
         self._private = private
         self._clock = clock
@@ -49,15 +49,15 @@ class HttpWebhook:
             async with asyncio.timeout(SECONDS):
                 status = await self._status(body, headers)
         except TimeoutError as error:
-            raise Unavailable(f"The webhook at {self._host} took longer than {SECONDS:g} s.") from error
+            raise Unavailable("webhook_late", host=self._host, seconds=f"{SECONDS:g}") from error
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise Unavailable(f"The webhook at {self._host} cannot be reached ({type(error).__name__}).") from error
+            raise Unavailable("webhook_unreachable", host=self._host, kind=type(error).__name__) from error
         if status in _REDIRECTS:
-            raise Unavailable(f"The webhook at {self._host} redirects ({status}), which is not followed.")
+            raise Unavailable("webhook_redirects", host=self._host, status=status)
         if status not in _ACCEPTED:
-            raise Unavailable(f"The webhook at {self._host} answered with status {status}.")
+            raise Unavailable("webhook_refused", host=self._host, status=status)
 
     async def _status(self, body: bytes, headers: Mapping[str, str]) -> int:
         address = await self._address()

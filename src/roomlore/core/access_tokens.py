@@ -24,14 +24,14 @@ def grant_of(claims: Mapping[str, Any], *, user_claim: str) -> TokenGrant:
     """Return what a token with these claims allows. `user_claim`: the claim with the person's id. Raise `Forbidden` if
     the token names no person, or is bound to a key that its sender would have to prove."""
     if "cnf" in claims:
-        raise Forbidden("This access token is bound to a key of its sender (cnf), which cannot be checked here.")
+        raise Forbidden("token_sender_bound")
     user = claims.get(user_claim)
     if not isinstance(user, str) or not user.strip():
-        raise Forbidden(f"This access token has no person's id in its claim {user_claim}.")
+        raise Forbidden("token_person_missing", claim=user_claim)
     try:
         viewer = str(check_viewer(f"user:{user}"))
     except InvalidInput as error:
-        raise Forbidden(f"The claim {user_claim} of this access token is too long for a person's id.") from error
+        raise Forbidden("token_person_too_long", claim=user_claim) from error
     return TokenGrant(viewer, frozenset(scope for name, scope in TOKEN_SCOPES.items() if name in _scopes(claims)))
 
 

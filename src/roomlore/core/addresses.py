@@ -45,9 +45,7 @@ def check_public(host: str, addresses: Sequence[str]) -> None:
     """Raise `InvalidInput` unless all addresses of a host are on the public internet."""
     for address in addresses:
         if not _is_public(ip_address(address.partition("%")[0])):
-            raise InvalidInput(
-                f"The webhook's host {host!r:.80} is at a private address; set digest_webhook_private to allow that."
-            )
+            raise InvalidInput("webhook_address_private", host=f"{host!r:.80}")
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:

@@ -146,7 +146,7 @@ def check_viewer(given: object) -> Viewer:
     """Return the viewer that a text such as 'room:team' or 'user:anna' names. Raise `InvalidInput`."""
     kind, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
     if kind not in ("room", "user") or not name or len(name) > MAX_NAME_CHARS:
-        raise InvalidInput(f"A viewer is room:<id> or user:<id>, not {given!r:.60}.")
+        raise InvalidInput("viewer_invalid", value=f"{given!r:.60}")
     return Viewer("room" if kind == "room" else "user", name)
 
 
@@ -156,7 +156,7 @@ def check_share(given: object) -> str:
         return EVERYONE
     kind, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
     if kind != "room" or not name or len(name) > MAX_NAME_CHARS:
-        raise InvalidInput(f"A memory is shared with room:<id> or {EVERYONE}, not {given!r:.60}.")
+        raise InvalidInput("share_invalid", word=EVERYONE, value=f"{given!r:.60}")
     return f"room:{name}"
 
 
@@ -165,29 +165,29 @@ def check_room_kind(given: object) -> RoomKind | None:
     try:
         return None if given is None else RoomKind(given)  # type: ignore[arg-type]
     except ValueError as error:
-        raise InvalidInput(f"A room is {', '.join(RoomKind)}, or None for unknown; not {given!r:.60}.") from error
+        raise InvalidInput("room_kind_invalid", known=", ".join(RoomKind), value=f"{given!r:.60}") from error
 
 
 def check_members(given: object) -> list[Member]:
     """Return the members; a text is the id of a person. Raise `InvalidInput`."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidInput(f"members is {given!r:.60}; it must be a list of ids of people or of roomlore.Member.")
+        raise InvalidInput("members_invalid", value=f"{given!r:.60}")
     return [_member(one) for one in given]
 
 
 def _member(given: object) -> Member:
     member = Member(given) if isinstance(given, str) else given
     if not isinstance(member, Member) or not 0 < len(member.person_id) <= MAX_NAME_CHARS:
-        raise InvalidInput(f"A member is {given!r:.60}; give the id of a person or a roomlore.Member.")
+        raise InvalidInput("member_invalid", value=f"{given!r:.60}")
     joined, left = _utc(member.joined_at), _utc(member.left_at)
     if joined and left and left < joined:
-        raise InvalidInput(f"{member.person_id!r:.60} left before joining: give joined_at at or before left_at.")
+        raise InvalidInput("member_left_before_joining", person=f"{member.person_id!r:.60}")
     return Member(member.person_id, joined, left)
 
 
 def _utc(at: datetime | None) -> datetime | None:
     if at is not None and not isinstance(at, datetime):
-        raise InvalidInput(f"A time of a member is {at!r:.60}; give a datetime or None.")
+        raise InvalidInput("member_time_invalid", value=f"{at!r:.60}")
     return at if at is None else at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 

@@ -283,7 +283,7 @@ class ModelRegistry:
         entry = self._entries.get(model_id)
         if entry is None:
             names = ", ".join(e.model_id for e in self.list_available_models()) or NO_MODELS
-            raise NotFound(f"There is no model {model_id!r:.80}; there are {names}.")
+            raise NotFound("model_unknown", model=f"{model_id!r:.80}", known=names)
         return entry
 
     def key_variables(self) -> frozenset[str]:
@@ -308,9 +308,9 @@ def _preferring(entry: ModelEntry, named: Set[str]) -> ModelEntry:
 
 def _named(setting: str, forms: Any) -> Mapping[str, Any]:
     if not isinstance(forms, Mapping):
-        raise InvalidInput(f"{setting} must be a mapping of names to entries.")
+        raise InvalidInput("setting_not_mapping", setting=setting)
     if not all(isinstance(name, str) and name.strip() for name in forms):
-        raise InvalidInput(f"Every name under {setting} must be a text; put it in quotes.")
+        raise InvalidInput("setting_name_not_text", setting=setting)
     return forms
 
 
@@ -319,7 +319,7 @@ def _provider(name: str, form: Any, shipped: Provider | None) -> Provider:
     given = _mapping(what, form, _PROVIDER_FIELDS, f"{{base_url: {_EXAMPLE_URL}}}")
     limit = given.get("limit_field", shipped.limit_field if shipped else "max_tokens")
     if limit not in _LIMIT_FIELDS:
-        raise InvalidInput(f"limit_field of {what} must be {' or '.join(_LIMIT_FIELDS)}.")
+        raise InvalidInput("limit_field_invalid", what=what, known=" or ".join(_LIMIT_FIELDS))
     return Provider(
         name,
         _base_url(what, given.get("base_url", shipped.base_url if shipped else None)),
@@ -330,9 +330,9 @@ def _provider(name: str, form: Any, shipped: Provider | None) -> Provider:
 
 def _base_url(what: str, url: Any) -> str:
     if not isinstance(url, str) or not _is_web_address(url):
-        raise InvalidInput(f"{what} needs a base_url, such as {_EXAMPLE_URL}.")
+        raise InvalidInput("base_url_missing", what=what, example=_EXAMPLE_URL)
     if "@" in urlsplit(url).netloc:
-        raise InvalidInput(f"base_url of {what} must hold no password; name a variable with the key in key_variable.")
+        raise InvalidInput("base_url_with_password", what=what)
     return url.rstrip("/")
 
 
@@ -350,7 +350,7 @@ def _key_variable(what: str, variable: Any) -> str | None:
     if variable is None or variable == "":
         return None
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
-        raise InvalidInput(f"key_variable of {what} must be the name of an environment variable, never the key itself.")
+        raise InvalidInput("key_variable_invalid", what=what)
     return variable
 
 
@@ -359,12 +359,12 @@ def _entry(name: str, form: Any, known: Mapping[str, Provider]) -> ModelEntry:
     given = _mapping(what, form, _MODEL_FIELDS, "{providers: [{name: openai, model_id: ...}]}")
     internal, shown = given.get("internal", False), given.get("display_name")
     if not isinstance(internal, bool):
-        raise InvalidInput(f"internal of {what} must be true or false.")
+        raise InvalidInput("internal_not_boolean", what=what)
     if not isinstance(shown, str | None):
-        raise InvalidInput(f"display_name of {what} must be a text.")
+        raise InvalidInput("display_name_not_text", what=what)
     offers = given.get("providers")
     if not isinstance(offers, Sequence) or isinstance(offers, str | bytes) or not offers:
-        raise InvalidInput(f"{what} needs providers: a list of {{name: ..., model_id: ...}} in order.")
+        raise InvalidInput("providers_missing", what=what)
     return ModelEntry(
         model_id=name,
         display_name=shown or name,
@@ -379,18 +379,18 @@ def _offer(what: str, form: Any, known: Mapping[str, Provider]) -> Offer:
     if not isinstance(name, str) or name not in known:
         raise InvalidInput("provider_unknown", what=what, known=", ".join(known))
     if not isinstance(model_id, str) or not model_id.strip():
-        raise InvalidInput(f"{what} at {name!r} needs a model_id: what the provider calls it.")
+        raise InvalidInput("provider_model_missing", what=what, provider=repr(name))
     if not isinstance(options, Mapping | None):
-        raise InvalidInput(f"options of {what} at {name!r} must be a mapping, such as {{enable_thinking: false}}.")
+        raise InvalidInput("provider_options_invalid", what=what, provider=repr(name))
     return Offer(known[name], model_id, options or {})
 
 
 def _mapping(what: str, form: Any, fields: Sequence[str], example: str) -> Mapping[str, Any]:
     if not isinstance(form, Mapping):
-        raise InvalidInput(f"{what} must be a mapping, such as {example}.")
+        raise InvalidInput("entry_not_mapping", what=what, example=example)
     unknown = sorted(str(name) for name in form if name not in fields)
     if unknown:
-        raise InvalidInput(f"{what} has no field {unknown[0]!r:.60}; there are {', '.join(fields)}.")
+        raise InvalidInput("entry_field_unknown", what=what, name=f"{unknown[0]!r:.60}", known=", ".join(fields))
     return form
 
 

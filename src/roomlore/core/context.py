@@ -224,7 +224,7 @@ class ContextOptions:
         unknown = sorted(str(name) for name in changes if name not in self.flat())
         if unknown:
             known = ", ".join(self.flat())
-            raise InvalidInput(f"No room can have a setting {unknown[0]!r} of its own; known are {known}.")
+            raise InvalidInput("room_setting_unknown", name=repr(unknown[0]), known=known)
         weights = {_WEIGHT_NAMES[name]: value for name, value in changes.items() if name in _WEIGHT_NAMES}
         single = {name: value for name, value in changes.items() if name not in _WEIGHT_NAMES}
         return replace(self, weights=replace(self.weights, **weights), **single)
@@ -238,7 +238,7 @@ class ContextOptions:
         try:
             return self.overridden({**room.settings, **arm, **given})
         except InvalidInput as error:
-            raise Conflict(f"The settings of room {room.room_id!r} do not fit those of all rooms: {error}") from error
+            raise Conflict("room_settings_unfit", room=repr(room.room_id), error=error) from error
 
 
 def from_json(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _is_whole(name: str, value: object) -> bool:
 
 def _check(name: str, value: object, good: bool, allowed: str) -> None:
     if not good:
-        raise InvalidInput(f"{name} is {value!r}; it must be {allowed}.")
+        raise InvalidInput("value_not_allowed", name=name, value=repr(value), allowed=allowed)
 
 
 def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMessage | None = None) -> list[Candidate]:

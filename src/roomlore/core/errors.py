@@ -183,7 +183,7 @@ def unknown_room(room_id: str, *, viewed: bool = False) -> UnknownRoom:
 
 def unknown_conversation(conversation_id: str) -> NotFound:
     """Return the error about a conversation that does not exist."""
-    return NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+    return NotFound("conversation_unknown", conversation=repr(conversation_id))
 
 
 MOST_LISTED = 5
@@ -196,7 +196,7 @@ def listed(ids: Sequence[str]) -> str:
 
 def several_ids(part: str, ids: Sequence[str]) -> InvalidInput:
     """Return the error about a part of an id that several ids begin or end with."""
-    return InvalidInput(f"Several ids begin or end with {part!r:.80}: {listed(ids)}. Give more of the one you mean.")
+    return InvalidInput("ids_several", part=f"{part!r:.80}", known=listed(ids))
 
 
 def describe(error: BaseException) -> str:

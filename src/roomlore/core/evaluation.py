@@ -227,15 +227,13 @@ def _question(number: int, row: Mapping[str, Any]) -> Question:
     question = _text(number, row, "question")
     answers, words = _texts(number, row, "answers"), _texts(number, row, "words")
     if bool(answers) == bool(words):
-        raise InvalidInput(f"Question {number}: give `answers`, ids of messages, or `words` that an answer contains.")
+        raise InvalidInput("question_answers_missing", number=number)
     room_id, viewer = row.get("room_id"), row.get("viewer")
     if room_id is None and viewer is None:
-        raise InvalidInput(f"Question {number}: give its `room_id`, or a `viewer` who asks in all rooms they may see.")
+        raise InvalidInput("question_place_missing", number=number)
     message_id = row.get("message_id")
     if message_id is not None and (room_id is None or not isinstance(message_id, str)):
-        raise InvalidInput(
-            f"Question {number}: `message_id` is the id of the message that asks it; give its `room_id` too."
-        )
+        raise InvalidInput("question_room_missing", number=number)
     return Question(
         question=question, room_id=room_id, answers=answers, words=words, viewer=viewer, message_id=message_id
     )
@@ -252,12 +250,12 @@ def read_forbidden(rows: Iterable[Mapping[str, Any]]) -> list[Forbidden]:
 def _text(number: int, row: Mapping[str, Any], name: str) -> str:
     value = row.get(name) if isinstance(row, Mapping) else None
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"Row {number}: `{name}` is {value!r:.60}; it must be a text.")
+        raise InvalidInput("row_value_not_text", number=number, name=name, value=f"{value!r:.60}")
     return value
 
 
 def _texts(number: int, row: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = row.get(name, [])
     if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-        raise InvalidInput(f"Row {number}: `{name}` is {value!r:.60}; it must be a list of texts.")
+        raise InvalidInput("row_value_not_list", number=number, name=name, value=f"{value!r:.60}")
     return tuple(value)

@@ -38,7 +38,7 @@ class Experiment:
         self._total = sum(arm.share for arm in self.arms)
         self._compared = {setting for arm in self.arms for setting in arm.settings}
         if self.arms and not self._total:
-            raise InvalidInput("All shares are 0; at least one arm needs a share above 0.")
+            raise InvalidInput("arm_shares_zero")
 
     def arm_of(self, tenant: str, room_id: str, *, given: Mapping[str, Any]) -> Arm | None:
         """Return the arm of a room, the same in every process. `given`: what the call sets itself: a call that sets
@@ -57,7 +57,7 @@ class Experiment:
 def _arm(name: str, given: Mapping[str, Any]) -> Arm:
     share = given.get(SHARE, 1)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MAX_SHARE:
-        raise InvalidInput(f"experiment, arm {name!r}: share is {share!r:.60}; give a number from 0 to {MAX_SHARE}.")
+        raise InvalidInput("arm_share_invalid", arm=repr(name), value=f"{share!r:.60}", most=MAX_SHARE)
     return Arm(name, float(share), {setting: value for setting, value in given.items() if setting != SHARE})
 
 

@@ -12,6 +12,7 @@ from roomlore.core.audience import BEGINNING
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import Parsed, Record, check_metadata, parse_time
+from roomlore.core.texts import Phrase
 
 
 def content_hash(message: Message) -> str:
@@ -24,7 +25,7 @@ def content_hash(message: Message) -> str:
     try:
         canonical = _canonical(message)
     except (TypeError, ValueError, RecursionError) as exc:
-        raise InvalidInput(f"The metadata of message {message.id!r} is not JSON: {exc}") from exc
+        raise InvalidInput("message_metadata_not_json", message=repr(message.id), why=exc) from exc
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
@@ -69,7 +70,7 @@ MAX_ROOM_NAME = 200
 def check_room_name(name: str) -> str:
     """Return the name of a room without space around it. Raises `InvalidInput`."""
     if not isinstance(name, str) or len(name.strip()) > MAX_ROOM_NAME:
-        raise InvalidInput(f"name is {name!r:.60}; it is a text of at most {MAX_ROOM_NAME} characters.")
+        raise InvalidInput("room_name_invalid", value=f"{name!r:.60}", most=MAX_ROOM_NAME)
     return " ".join(name.split())
 
 
@@ -77,7 +78,7 @@ def check_page(*, limit: int, after: int = 0) -> None:
     """Raise `InvalidInput` unless `limit` is a whole number from 1 and `after` one from 0, neither above 2**63 - 1."""
     for name, value, least in (("limit", limit, 1), ("after", after, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX:
-            raise InvalidInput(f"{name} is {value!r}; it must be a whole number from {least} to {_MAX}.")
+            raise InvalidInput("number_outside", name=name, value=repr(value), least=least, most=_MAX)
 
 
 MAX_ID_CHARS = 512
@@ -139,16 +140,15 @@ class IntakeResult:
 def check(messages: Sequence[Message], limits: Limits) -> None:
     """Raise `InvalidInput` naming the first message that cannot be stored and the fix."""
     if len(messages) > limits.batch_messages:
-        raise InvalidInput(f"{len(messages)} messages in one batch; send at most {limits.batch_messages} at a time.")
+        raise InvalidInput("batch_too_large", count=len(messages), most=limits.batch_messages)
     for place, message in enumerate(messages):
         if not isinstance(message, Message):
-            raise InvalidInput(f"Item {place} of the batch is no roomlore.Message but a {type(message).__name__}.")
+            raise InvalidInput("batch_item_invalid", place=place, kind=type(message).__name__)
         _check_ids(message, place)
         _check_types(message)
         if len(message.text) > limits.text_chars:
             raise InvalidInput(
-                f"The text of message {message.id!r} has {len(message.text)} characters; the limit is "
-                f"{limits.text_chars} (setting max_text_chars)."
+                "message_text_too_long", message=repr(message.id), count=len(message.text), most=limits.text_chars
             )
         _check_metadata(message)
 
@@ -157,34 +157,34 @@ def _check_ids(message: Message, place: int) -> None:
     for name in ("id", "room_id", "sender_id"):
         value = getattr(message, name)
         if not isinstance(value, str) or not value:
-            raise InvalidInput(f"Message {place} of the batch needs a non-empty string as {name}, not {value!r}.")
+            raise InvalidInput("message_id_missing", message=place, field=name, value=repr(value))
     for name in ("id", "room_id", "sender_id", "reply_to", "root_id", "topic_id", "turn_id", "sender_name"):
         value = getattr(message, name)
         if value is None and name in _NULLABLE:
             continue
         if not isinstance(value, str):
-            raise _wrong(message, name, "a string")
+            raise _wrong(message, name, Phrase("wanted_text"))
         if len(value) > MAX_ID_CHARS:
             raise InvalidInput(
-                f"{name} of message {message.id[:40]!r} has {len(value)} characters; at most {MAX_ID_CHARS}."
+                "message_id_too_long", name=name, message=repr(message.id[:40]), count=len(value), most=MAX_ID_CHARS
             )
 
 
 def _check_types(message: Message) -> None:
     if not isinstance(message.text, str):
-        raise _wrong(message, "text", "a string (empty for a picture, say)")
+        raise _wrong(message, "text", Phrase("wanted_text_maybe_empty"))
     if message.sent_at is not None and not isinstance(message.sent_at, datetime):
-        raise _wrong(message, "sent_at", "a datetime, or None where the time is unknown")
+        raise _wrong(message, "sent_at", Phrase("wanted_datetime_or_none"))
     if message.sent_at is not None and parse_time(message.sent_at) is None:
-        raise _wrong(message, "sent_at", "within the years 1 to 9999 in UTC")
+        raise _wrong(message, "sent_at", Phrase("wanted_years"))
     if message.role not in _ROLES:
-        raise _wrong(message, "role", f"one of {', '.join(_ROLES)}")
+        raise _wrong(message, "role", Phrase("wanted_one_of", known=", ".join(_ROLES)))
     if not isinstance(message.mentions, list | tuple) or not all(isinstance(one, str) for one in message.mentions):
-        raise _wrong(message, "mentions", "a tuple of sender ids")
+        raise _wrong(message, "mentions", Phrase("wanted_tuple_of_ids"))
     if not isinstance(message.has_tool_calls, bool):
-        raise _wrong(message, "has_tool_calls", "true or false")
+        raise _wrong(message, "has_tool_calls", Phrase("wanted_boolean"))
     if not isinstance(message.metadata, Mapping):
-        raise _wrong(message, "metadata", "a mapping")
+        raise _wrong(message, "metadata", Phrase("wanted_mapping"))
     if isinstance(message, StoredMessage):
         _check_heard(message)
 
@@ -195,14 +195,14 @@ def _check_heard(message: StoredMessage) -> None:
         return
     times = [one for one in (since, until) if isinstance(one, datetime) and one.tzinfo is not None]
     if len(times) < 2 or times[0] > times[1] or not message.sent_at_estimated:
-        raise _wrong(
-            message, "heard_from", "with heard_until two aware times in order, of a message with sent_at_estimated"
-        )
+        raise _wrong(message, "heard_from", Phrase("wanted_heard_times"))
 
 
 def _wrong(message: Message, name: str, wanted: str) -> InvalidInput:
     shown = repr(getattr(message, name))[:60]
-    return InvalidInput(f"{name} of message {message.id[:40]!r} is {shown}; it must be {wanted}.")
+    return InvalidInput(
+        "message_value_not_allowed", name=name, message=repr(message.id[:40]), value=shown, allowed=wanted
+    )
 
 
 def _check_metadata(message: Message) -> None:
@@ -212,13 +212,11 @@ def _check_metadata(message: Message) -> None:
         check_metadata(dict(message.metadata))
         size = len(json.dumps(message.metadata, ensure_ascii=False, allow_nan=False))
     except InvalidInput as error:
-        raise InvalidInput(f"Message {message.id!r}: {error}") from error
+        raise InvalidInput("message_part_invalid", message=repr(message.id), error=error) from error
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON: {error}.") from error
+        raise InvalidInput("metadata_not_json", message=repr(message.id), why=error) from error
     if size > METADATA_CHARS:
-        raise InvalidInput(
-            f"metadata of message {message.id!r} is {size} characters of JSON; at most {METADATA_CHARS}."
-        )
+        raise InvalidInput("metadata_too_large", message=repr(message.id), size=size, most=METADATA_CHARS)
 
 
 def is_estimated(message: Message) -> bool:

@@ -32,11 +32,11 @@ def json_copy(value: Any, *, what: str) -> dict[str, Any]:
     """Return a deep copy. `what` names the value in the error. Raises `InvalidInput` if it is not a JSON object, or
     holds a value that JSON cannot."""
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{what} must be a JSON object, not {type(value).__name__}.")
+        raise InvalidInput("value_not_json_object", what=what, kind=type(value).__name__)
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(value)))
     except (TypeError, ValueError) as exc:
-        raise InvalidInput(f"{what} must be plain JSON: ids, numbers and texts, never objects.") from exc
+        raise InvalidInput("value_has_objects", what=what) from exc
     return copy
 
 

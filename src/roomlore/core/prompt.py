@@ -138,7 +138,7 @@ class Prompt:
         """
         missing = sorted(self.places - values.keys())
         if missing:
-            raise InvalidInput(f"The prompt {self.name!r} asks for {', '.join(missing)}, which nothing gives it.")
+            raise InvalidInput("prompt_place_unknown", name=repr(self.name), places=", ".join(missing))
         return _PLACE.sub(lambda place: values[place[1]], self.text)
 
     def with_places_of(self, shipped: "Prompt") -> "Prompt":

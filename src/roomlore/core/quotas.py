@@ -54,9 +54,9 @@ def check_limits(limits: Mapping[str, int | None]) -> None:
     """Raise `InvalidInput` if a limit is unknown or out of range."""
     for name, most in limits.items():
         if name not in LIMITS:
-            raise InvalidInput(f"There is no limit {name!r:.60}; there are {', '.join(LIMITS)}.")
+            raise InvalidInput("quota_unknown", name=f"{name!r:.60}", known=", ".join(LIMITS))
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= MOST):
-            raise InvalidInput(f"{name} is {most!r:.60}; give a whole number from 0 to {MOST}, or none for no limit.")
+            raise InvalidInput("quota_invalid", name=name, value=f"{most!r:.60}", most=MOST)
 
 
 def period_of(limit: str, now: datetime) -> tuple[datetime, datetime | None]:

@@ -225,11 +225,11 @@ def split_correction(record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Corr
     rest = {name: value for name, value in record.items() if name != _CORRECTED}
     said = record[_CORRECTED]
     if not isinstance(said, Mapping) or set(said) != {"answers", "by", "at"}:
-        raise _wrong(_CORRECTED, said, "an object with answers, by and at")
+        raise _wrong(_CORRECTED, said, Phrase("wanted_correction"))
     at = _time(said, "at")
     if at is None:
-        raise _wrong("at", said["at"], "ISO 8601 text or a Unix time")
-    return rest, CorrectedLink(_optional_name(said, "answers"), _typed(said, "by", str, "a string", ""), at)
+        raise _wrong("at", said["at"], Phrase("wanted_time_at"))
+    return rest, CorrectedLink(_optional_name(said, "answers"), _typed(said, "by", str, "wanted_text", ""), at)
 
 
 def from_record(record: Mapping[str, Any]) -> Record:
@@ -239,25 +239,25 @@ def from_record(record: Mapping[str, Any]) -> Record:
     value; the error names the field, shows the value and states what is expected.
     """
     if not isinstance(record, Mapping):
-        raise InvalidInput(f"a message must be a JSON object, not {_show(record)}")
+        raise InvalidInput("record_not_object", value=_show(record))
     _refuse_unknown(record)
     message = Message(
         id=_name(record, "id"),
         room_id=_room(record),
         sender_id=_name(record, "sender_id"),
-        text=_typed(record, "text", str, "a string", ""),
+        text=_typed(record, "text", str, "wanted_text", ""),
         sent_at=_time(record, "sent_at"),
-        sender_name=_typed(record, "sender_name", str, "a string", ""),
+        sender_name=_typed(record, "sender_name", str, "wanted_text", ""),
         role=_role(record),
         reply_to=_optional_name(record, "reply_to"),
         root_id=_optional_name(record, "root_id"),
         topic_id=_optional_name(record, "topic_id"),
         mentions=_mentions(record),
-        has_tool_calls=_typed(record, "has_tool_calls", bool, "true or false", False),
+        has_tool_calls=_typed(record, "has_tool_calls", bool, "wanted_boolean", False),
         turn_id=_optional_name(record, "turn_id"),
-        metadata=check_metadata(_typed(record, "metadata", dict, "a JSON object", {})),
+        metadata=check_metadata(_typed(record, "metadata", dict, "wanted_object", {})),
     )
-    estimated = _typed(record, "sent_at_estimated", bool, "true or false", False)
+    estimated = _typed(record, "sent_at_estimated", bool, "wanted_boolean", False)
     heard = heard_in(record, estimated=estimated)
     return Record(message=message, sent_at_estimated=estimated, edited_at=_readable(record, "edited_at"), heard=heard)
 
@@ -291,7 +291,7 @@ def heard_in(record: Mapping[str, Any], *, estimated: bool = True) -> tuple[date
     if not estimated or since is None or until is None:
         return None
     if until < since:
-        raise InvalidInput(f"heard_until must not be before heard_from, as {_show(record['heard_until'])} is")
+        raise InvalidInput("heard_span_reversed", value=_show(record["heard_until"]))
     return since, until
 
 
@@ -305,7 +305,7 @@ def with_own_names(record: Mapping[str, Any]) -> dict[str, Any]:
     for other, own in _OTHER_NAMES.items():
         if other in record:
             if own in record:
-                raise InvalidInput(f"{own} and {other} mean the same: give one of them")
+                raise InvalidInput("record_names_alike", own=own, other=other)
             found[own] = found.pop(other)
     return found
 
@@ -314,7 +314,7 @@ def _readable(record: Mapping[str, Any], field: str) -> datetime | None:
     """Return a time other than `sent_at`. An unreadable one is refused, since the store cannot estimate it."""
     found = _time(record, field)
     if found is None and record.get(field) is not None:
-        raise InvalidInput(f"{field} must be ISO 8601 text or a Unix time, or null, not {_show(record[field])}")
+        raise InvalidInput("record_time_invalid", field=field, value=_show(record[field]))
     return found
 
 
@@ -379,32 +379,32 @@ def _refuse_unknown(record: Mapping[str, Any]) -> None:
     unknown = [name for name in record if name not in FIELDS and name not in ROOM_NAMES]
     if unknown:
         named = ", ".join(map(_show, unknown[:MOST_LISTED]))
-        raise InvalidInput(f"unknown field {named}: put what is your own into metadata; known are {', '.join(FIELDS)}")
+        raise InvalidInput("record_field_unknown", value=named, listed=", ".join(FIELDS))
 
 
 def _room(record: Mapping[str, Any]) -> str:
     given = [name for name in ROOM_NAMES if name in record]
     if not given:
-        raise InvalidInput("room_id is missing: name the room (group_id, chat_id, conversation_id are accepted too)")
+        raise InvalidInput("record_room_missing")
     rooms = {_name(record, name) for name in given}
     if len(rooms) > 1:
-        raise InvalidInput(f"{' and '.join(given)} name different rooms: give one of them")
+        raise InvalidInput("record_rooms_differ", names=" and ".join(given))
     return rooms.pop()
 
 
 def _name(record: Mapping[str, Any], field: str) -> str:
     if field not in record:
-        raise InvalidInput(f"{field} is missing: a non-empty string is wanted")
+        raise InvalidInput("record_field_missing", field=field)
     value = record[field]
     if not isinstance(value, str) or not value:
-        raise _wrong(field, value, "a non-empty string")
+        raise _wrong(field, value, Phrase("wanted_text_not_empty"))
     return value
 
 
 def _optional_name(record: Mapping[str, Any], field: str) -> str | None:
     value = record.get(field)
     if value is not None and not isinstance(value, str):
-        raise _wrong(field, value, "a string or null")
+        raise _wrong(field, value, Phrase("wanted_text_or_null"))
     return value
 
 
@@ -420,7 +420,7 @@ def _typed(record: Mapping[str, Any], field: str, kind: type, wanted: str, defau
 def _time(record: Mapping[str, Any], field: str) -> datetime | None:
     value = record.get(field)
     if isinstance(value, bool) or not isinstance(value, str | int | float | datetime | None):
-        raise _wrong(field, value, "ISO 8601 text such as 2024-05-01T12:30:00Z, or a Unix time")
+        raise _wrong(field, value, Phrase("wanted_time"))
     return parse_time(value)
 
 
@@ -429,7 +429,7 @@ def _role(record: Mapping[str, Any]) -> Role:
     if value is None:
         return Role.USER
     if not isinstance(value, str) or value not in set(Role):
-        raise _wrong("role", value, f"one of {', '.join(Role)}")
+        raise _wrong("role", value, Phrase("wanted_one_of", known=", ".join(Role)))
     return Role(value)
 
 
@@ -438,31 +438,31 @@ def _mentions(record: Mapping[str, Any]) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-        raise _wrong("mentions", value, "a list of sender ids (strings)")
+        raise _wrong("mentions", value, Phrase("wanted_ids"))
     return tuple(value)
 
 
 def _check_value(value: object, level: int) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong("metadata", value, "finite numbers only")
+        raise _wrong("metadata", value, Phrase("wanted_finite"))
     if isinstance(value, dict | list):
         _check_container(value, level)
     elif not isinstance(value, str | int | float | None):
-        raise _wrong("metadata", value, "plain JSON values")
+        raise _wrong("metadata", value, Phrase("wanted_plain_json"))
 
 
 def _check_container(value: "dict[Any, Any] | list[Any]", level: int) -> None:
     if level > MAX_METADATA_DEPTH:
-        raise InvalidInput(f"metadata is nested deeper than {MAX_METADATA_DEPTH} levels: flatten it")
+        raise InvalidInput("record_metadata_too_deep", most=MAX_METADATA_DEPTH)
     if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
-        raise _wrong("metadata", value, "strings as keys")
+        raise _wrong("metadata", value, Phrase("wanted_text_keys"))
     inner: Iterable[object] = value.values() if isinstance(value, dict) else value
     for one in inner:
         _check_value(one, level + 1)
 
 
 def _wrong(field: str, value: object, wanted: str) -> InvalidInput:
-    return InvalidInput(f"{field} is {_show(value)}: wanted is {wanted}")
+    return InvalidInput("record_field_invalid", field=field, value=_show(value), kind=wanted)
 
 
 def _show(value: object) -> str:

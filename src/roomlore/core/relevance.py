@@ -46,9 +46,9 @@ class Weights:
         for name, value in zip(SIGNALS, astuple(self), strict=True):
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value < math.inf:
-                raise InvalidInput(f"{name}_weight is {value!r}; it must be a number from 0 up.")
+                raise InvalidInput("weight_invalid", name=name, value=repr(value))
         if not any(astuple(self)):
-            raise InvalidInput("All weights are 0; at least one must be above 0.")
+            raise InvalidInput("weights_zero")
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Weights":
@@ -185,7 +185,7 @@ class RelevanceScorer:
 
     def __init__(self, weights: Weights | None = None, half_life_minutes: float = 10) -> None:
         if not 0 < half_life_minutes < math.inf:
-            raise InvalidInput(f"half_life_minutes is {half_life_minutes!r}; it must be a number above 0.")
+            raise InvalidInput("half_life_invalid", value=repr(half_life_minutes))
         self._shares = (weights or Weights()).normalised()
         self._half_life = 60.0 * half_life_minutes
 

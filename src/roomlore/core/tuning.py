@@ -46,13 +46,13 @@ def read_labels(rows: Iterable[Mapping[str, Any]]) -> dict[str, RoomLabels]:
     for number, row in enumerate(rows, 1):
         room_id, message_id = row.get("room_id"), row.get("message_id")
         if not isinstance(room_id, str) or not isinstance(message_id, str):
-            raise InvalidInput(f"Label {number} needs room_id and message_id, both strings.")
+            raise InvalidInput("label_ids_missing", number=number)
         if isinstance(row.get("relevant"), list):
             relevant.setdefault(room_id, {})[message_id] = frozenset(map(str, row["relevant"]))
         elif row.get("thread") is not None:
             thread.setdefault(room_id, {})[message_id] = str(row["thread"])
         else:
-            raise InvalidInput(f"Label {number} needs relevant (a list of message ids) or thread (a name).")
+            raise InvalidInput("label_incomplete", number=number)
     return {room: RoomLabels(relevant.get(room, {}), thread.get(room, {})) for room in {**relevant, **thread}}
 
 
@@ -78,9 +78,9 @@ class Example:
 
     def __post_init__(self) -> None:
         if len(self.signals) != len(self.relevant):
-            raise InvalidInput("An example needs one label for each candidate.")
+            raise InvalidInput("tuning_labels_incomplete")
         if not all(0 <= label <= 1 for label in self.relevant) or self.missing < 0:
-            raise InvalidInput("Labels must lie in [0, 1], and `missing` must not be negative.")
+            raise InvalidInput("tuning_labels_invalid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,14 +190,12 @@ class _Target:
 
 def _check(data: Sequence[_Target], folds: int) -> None:
     if folds < 2:
-        raise InvalidInput(f"folds is {folds}; it must be a whole number from 2 up.")
+        raise InvalidInput("folds_invalid", value=folds)
     if len(data) < 2 * folds:
-        raise InvalidInput(
-            f"Tuning with {folds} folds needs at least {2 * folds} targets with candidates, not {len(data)}."
-        )
+        raise InvalidInput("tuning_targets_few", folds=folds, least=2 * folds, count=len(data))
     labels = np.concatenate([target.labels for target in data])
     if labels.min() == labels.max():
-        raise InvalidInput("All labels are alike: tuning needs relevant and irrelevant messages.")
+        raise InvalidInput("tuning_labels_alike")
 
 
 def _part(data: Sequence[_Target], fold: int, folds: int) -> Sequence[_Target]:

@@ -30,6 +30,7 @@ from roomlore.core.errors import Deleted, NotFound, unknown_room
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
+from roomlore.core.texts import Phrase
 from roomlore.ports.storage import Storage, UnitOfWork
 
 _Windows = tuple[Window, ...]
@@ -240,7 +241,7 @@ async def rooms_meant(work: UnitOfWork, *, name: str, viewer: Viewer | None, now
             known.setdefault(called, []).append(room)
     near = {room.room_id: room for called in alike(name, known) for room in known[called]}
     listed = [_listed(room) for room in list(near.values())[:_LISTED]]
-    return f"Did you mean {', '.join(listed)}?" if listed else ""
+    return Phrase("did_you_mean", known=", ".join(listed)) if listed else ""
 
 
 def _listed(room: Room) -> str:

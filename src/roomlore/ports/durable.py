@@ -37,7 +37,7 @@ def checked_arguments(arguments: Mapping[str, Any], *, work_id: str, partition: 
     """Return the arguments of work as they will be read again. Raise `InvalidInput` if they are not plain JSON, or if
     the work has no id or no partition."""
     if not work_id.strip() or not partition:
-        raise InvalidInput("Work needs an id and a partition that are not empty.")
+        raise InvalidInput("work_id_missing")
     return json_copy(arguments, what="The arguments of work")
 
 

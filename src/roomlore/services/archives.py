@@ -99,7 +99,7 @@ class Archiver(Service):
         one that was written."""
         content = await asyncio.to_thread(self._files.read, archive.file)
         if hashlib.sha256(content).hexdigest() != archive.checksum:
-            raise StorageDamaged(f"The archive {archive.file} was changed or damaged: bring it back from a backup.")
+            raise StorageDamaged("archive_damaged", file=archive.file)
         return (await asyncio.to_thread(gzip.decompress, content)).splitlines(keepends=True)
 
     async def damage(self, archive: Archive) -> str:
@@ -291,7 +291,7 @@ class Archiver(Service):
         until = self._clock.monotonic() + _WAIT_SECONDS
         while not await self._extend(tenant, holder):
             if self._clock.monotonic() >= until:
-                raise Conflict("Another process archives messages of this tenant just now; try again in a minute.")
+                raise Conflict("archiving_elsewhere")
             await asyncio.sleep(_LOOK_SECONDS)
         try:
             yield holder
@@ -391,7 +391,7 @@ class ArchiveService:
         """Archive the messages that were sent more than `days` days ago, of one room or all. Raise `InvalidInput`,
         `NotFound` for an unknown room, `StorageUnavailable` if a file cannot be written: then nothing is erased."""
         if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= MAX_DAYS:
-            raise InvalidInput(f"days is {days!r:.60}; give a whole number from 0 to {MAX_DAYS}.")
+            raise InvalidInput("number_to_give_outside", name="days", value=f"{days!r:.60}", most=MAX_DAYS)
         if room_id is not None:
             async with self._storage.reading(self._tenant) as work:
                 if await work.rooms.find(room_id=room_id) is None:
@@ -407,11 +407,11 @@ class ArchiveService:
         archives them again, unless the retention is changed. Raise `NotFound` for an unknown archive or a missing file,
         `StorageDamaged` for a damaged one, `InvalidInput`."""
         if (archive_id is None) == (room_id is None):
-            raise InvalidInput("Give the id of an archive, or a room.")
+            raise InvalidInput("archive_not_named")
         found = await self._archiver.kept(self._tenant, room_id)
         chosen = [one for one in found if archive_id in (None, one.archive_id)]
         if archive_id is not None and not chosen:
-            raise NotFound(f"There is no archive {archive_id!r:.80}; `roomlore archive list` shows those there are.")
+            raise NotFound("archive_unknown", archive=f"{archive_id!r:.80}")
         return await self._archiver.restore(tenant=self._tenant, archives=chosen)
 
     async def check(self) -> list[str]:

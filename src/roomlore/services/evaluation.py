@@ -103,7 +103,7 @@ class EvaluationService(Service):
         with a `text` and the `viewer` who must not be shown it. Raise `InvalidInput`, `NotFound`, `StorageUnavailable`.
         """
         if not isinstance(sample, int) or not 1 <= sample <= MAX_SAMPLED:
-            raise InvalidInput(f"sample is {sample!r:.60}; it must be a whole number from 1 to {MAX_SAMPLED}.")
+            raise InvalidInput("number_from_one_to_outside", name="sample", value=f"{sample!r:.60}", most=MAX_SAMPLED)
         asked = read_questions(questions or ())
         hidden = read_forbidden(forbidden or ())
         for one in hidden:

@@ -99,9 +99,7 @@ class Readiness:
         trying = self._trying
         await asyncio.wait({trying}, timeout=_PATIENCE_SECONDS)
         if not trying.done() and self._clock.monotonic() - self._begun > _GRACE_SECONDS:
-            self._error = StorageUnavailable(
-                f"A write has waited for over {_GRACE_SECONDS:.0f} s: look for a program that holds the write lock."
-            )
+            self._error = StorageUnavailable("write_waiting", seconds=f"{_GRACE_SECONDS:.0f}")
 
     async def _write(self) -> None:
         try:
@@ -109,7 +107,7 @@ class Readiness:
         except StorageUnavailable as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - nobody else would see it
-            self._error = StorageUnavailable(f"A write failed: {describe(error)}")
+            self._error = StorageUnavailable("write_failed", error=describe(error))
         else:
             self._error = None
         finally:

@@ -93,9 +93,11 @@ class JobService:
         """Return jobs, the newest first. Raise `InvalidInput` for an unknown status or kind."""
         check_page(limit=limit, after=offset)
         if status not in (None, *get_args(WorkStatus)):
-            raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(get_args(WorkStatus))}.")
+            raise InvalidInput(
+                "choice_unknown", name="status", value=f"{status!r:.60}", known=", ".join(get_args(WorkStatus))
+            )
         if kind is not None and not KIND.fullmatch(kind):
-            raise InvalidInput(f"kind is {kind!r:.80}; it is a word such as extraction.")
+            raise InvalidInput("job_kind_invalid", value=f"{kind!r:.80}")
         names = [kind] if kind else []
         found = await self._durable.page(names=names, status=status, prefix=self._mine, limit=limit, offset=offset)
         return [self._job(state) for state in found]
@@ -116,7 +118,7 @@ class JobService:
         job = await self.get(job_id)
         if job.status not in RETRIABLE or not await self._durable.retry(self._work_id(job_id)):
             job = await self.get(job_id)
-            raise Conflict(f"Job {job_id!r:.80} is {job.status}; only one that failed or was cancelled can be retried.")
+            raise Conflict("job_not_failed", job=f"{job_id!r:.80}", status=job.status)
         self._telemetry.count("roomlore_work_total", labels={"kind": job.kind, "result": "retried"})
         return await self.get(job_id)
 
@@ -193,4 +195,4 @@ class JobService:
 
 
 def _unknown(job_id: str) -> NotFound:
-    return NotFound(f"There is no job {job_id!r:.80}; `roomlore jobs` lists those that there are.")
+    return NotFound("job_unknown", job=f"{job_id!r:.80}")

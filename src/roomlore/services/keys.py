@@ -26,9 +26,9 @@ class KeyService(Service):
         """Return a new key and its secret (256 random bits), which is not stored and cannot be shown again."""
         wrong = [scope for scope in scopes if scope not in SCOPES]
         if wrong or not scopes:
-            raise InvalidInput(f"Scopes are one or more of {', '.join(SCOPES)}; got {', '.join(scopes) or 'none'}.")
+            raise InvalidInput("key_scopes_invalid", known=", ".join(SCOPES), value=", ".join(scopes) or "none")
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput("A key needs a name that tells you later what uses it.")
+            raise InvalidInput("key_name_missing")
         key = ApiKey(
             key_id=self._ids.new(),
             tenant=self._tenant,
@@ -62,7 +62,7 @@ class KeyService(Service):
         async with self._storage.reading() as work:
             key = await work.keys.match(secret_hash=_hash(secret))
         if key is None:
-            raise Forbidden("This API key is unknown or revoked; `roomlore keys create` makes a new one.")
+            raise Forbidden("key_revoked")
         return key
 
     async def any(self) -> bool:
@@ -81,9 +81,9 @@ def _meant(given: str, keys: Sequence[ApiKey]) -> str:
         return given
     found = [key.key_id for key in keys if key.name == given]
     if not found:
-        raise NotFound(f"There is no key {given!r}; `roomlore keys list` shows those there are.")
+        raise NotFound("key_unknown", key=repr(given))
     if len(found) > 1:
-        raise InvalidInput(f"{len(found)} keys are called {given!r}; give the id of one: {listed(found)}.")
+        raise InvalidInput("key_name_shared", count=len(found), name=repr(given), listed=listed(found))
     return found[0]
 
 

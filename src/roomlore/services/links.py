@@ -211,7 +211,7 @@ class LinkService(Service):
         nothing. Raise `Conflict` for a later message or a circle, `InvalidInput`, `NotFound`, `StorageUnavailable`.
         """
         if answers is not None and not isinstance(answers, str):
-            raise InvalidInput(f"answers is {answers!r:.60}; give the id of an earlier message, or None for nothing.")
+            raise InvalidInput("answered_invalid", value=f"{answers!r:.60}")
         kind = CorrectionKind.NOTHING if answers is None else CorrectionKind.ANSWERS
         return await self._say(_Wish(room_id, message_id, kind, answers, _checked(by), at))
 
@@ -236,7 +236,7 @@ class LinkService(Service):
         `before`. Raise `NotFound` for an unknown room."""
         check_page(limit=limit)
         if before is not None and (isinstance(before, bool) or not isinstance(before, int)):
-            raise InvalidInput(f"before is {before!r:.60}; it must be a whole number.")
+            raise InvalidInput("before_not_number", value=f"{before!r:.60}")
         async with self._storage.reading(self._tenant) as work:
             await self._room(work, room_id)
             return await work.corrections.page(
@@ -383,7 +383,7 @@ class LinkService(Service):
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
         found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
         if not found:
-            raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+            raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
         return found[0]
 
     async def _room(self, work: UnitOfWork, room_id: str) -> Room:
@@ -395,5 +395,5 @@ class LinkService(Service):
 
 def _checked(by: str) -> str:
     if not isinstance(by, str) or not 0 < len(by) <= MAX_BY_CHARS:
-        raise InvalidInput(f"by is {by!r:.60}; it is the name of who corrects, of 1 to {MAX_BY_CHARS} characters.")
+        raise InvalidInput("corrector_invalid", value=f"{by!r:.60}", most=MAX_BY_CHARS)
     return by

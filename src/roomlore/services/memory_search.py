@@ -342,10 +342,10 @@ def _hit(ready: Ready, scores: Scores, place: int) -> MemoryHit:
 
 def _check(query: str, *, limit: int, threshold: float) -> None:
     if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("The query is empty; give a few words or a question.")
+        raise InvalidInput("query_empty")
     if len(query) > MAX_QUERY_CHARS:
-        raise InvalidInput(f"The query has {len(query)} characters; give at most {MAX_QUERY_CHARS}.")
+        raise InvalidInput("query_too_long", count=len(query), most=MAX_QUERY_CHARS)
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
-        raise InvalidInput(f"limit is {limit!r}; give a whole number from 1 to {MAX_HITS}.")
+        raise InvalidInput("number_to_give_from_one", name="limit", value=repr(limit), most=MAX_HITS)
     if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
-        raise InvalidInput(f"threshold is {threshold!r}; give a number from 0 to 1.")
+        raise InvalidInput("threshold_invalid", value=repr(threshold))

@@ -25,6 +25,7 @@ from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound, Roo
 from roomlore.core.prompt import neutral
 from roomlore.core.summary import echoes
 from roomlore.core.text import graphemes
+from roomlore.core.texts import Phrase
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import ChatClient, CheckAnswer, Language, Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
@@ -428,19 +429,21 @@ class ModelService:
         """Return the error that says why no provider was asked."""
         usable = list(filter(self._usable, entry.offers))
         causes = ", ".join(f"{offer.provider.name}: {self._calls.cause(offer) or 'being tried'}" for offer in usable)
-        resting = f"each failed lately ({causes}) and is tried again soon."
+        resting = Phrase("model_failed_lately", causes=causes)
         why = resting if usable else self._missing(entry.offers)
         return ModelUnavailable(
-            f"No provider of the model {entry.model_id!r} can be asked: {why}",
+            "model_unusable_why",
+            model=repr(entry.model_id),
+            why=why,
             cause="unreachable",
             wait_seconds=self._pause(entry),
         )
 
     def _missing(self, offers: Sequence[Offer]) -> str:
         if self._client is None:
-            return "install the extra: pip install 'roomlore[openai]'."
+            return Phrase("model_client_not_installed")
         variables = dict.fromkeys(offer.provider.key_variable for offer in offers if offer.provider.key_variable)
-        return f"there is no key; set {' or '.join(variables)}."
+        return Phrase("model_key_missing", variables=" or ".join(variables))
 
 
 def _safe_after(error: ModelUnavailable) -> float | None:
@@ -484,9 +487,9 @@ class ChainSummarizer:
                 SUMMARY_MODEL, request, timeout_seconds=self._timeout_seconds, check=_long_enough
             )
         except NotFound as error:
-            raise ModelUnavailable(f"No model {SUMMARY_MODEL!r} is configured.") from error
+            raise ModelUnavailable("model_not_configured", model=repr(SUMMARY_MODEL)) from error
         if echoes(answer.text, prompt.fill(dict.fromkeys(values, ""))):
-            raise BadModelOutput("The model repeats its instructions instead of a summary.")
+            raise BadModelOutput("model_repeats_instructions")
         return answer.text
 
     async def close(self) -> None:
@@ -495,4 +498,4 @@ class ChainSummarizer:
 
 def _long_enough(answer: ChatAnswer) -> None:
     if graphemes(answer.text.strip()) < _MIN_CHARACTERS:
-        raise BadModelOutput(f"The answer is shorter than {_MIN_CHARACTERS} characters.")
+        raise BadModelOutput("model_answer_too_short", most=_MIN_CHARACTERS)

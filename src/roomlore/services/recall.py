@@ -294,7 +294,7 @@ _SHARE_OF_SHORT = 4
 def conversation_messages(messages: Sequence[RecallMessage]) -> list[ConversationMessage]:
     """Return the conversation in its order. Raise `InvalidInput` for an invalid message."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
-        raise InvalidInput("messages is a list of messages, such as [{'role': 'user', 'content': '...'}].")
+        raise InvalidInput("turns_invalid")
     return [_said(message, place) for place, message in enumerate(messages)]
 
 
@@ -307,22 +307,19 @@ def _said(message: RecallMessage, place: int) -> ConversationMessage:
         )
     if isinstance(message, Mapping):
         return _of_protocol(message, place)
-    raise InvalidInput(
-        f"messages[{place}] is a {type(message).__name__}; give ConversationMessage, Message or a mapping with role "
-        "and content."
-    )
+    raise InvalidInput("turn_invalid", place=place, kind=type(message).__name__)
 
 
 def _checked(message: ConversationMessage, place: int) -> ConversationMessage:
     if not isinstance(message.text, str):
-        raise InvalidInput(f"messages[{place}] has a text that is none: {message.text!r:.40}.")
+        raise InvalidInput("turn_text_invalid", place=place, value=f"{message.text!r:.40}")
     _role(message.role, place)
     return message
 
 
 def _role(role: Any, place: int) -> str:
     if not isinstance(role, str) or role not in _ROLES:
-        raise InvalidInput(f"messages[{place}] has the role {role!r:.40}; it is one of {', '.join(sorted(_ROLES))}.")
+        raise InvalidInput("turn_role_unknown", place=place, role=f"{role!r:.40}", known=", ".join(sorted(_ROLES)))
     return role
 
 
@@ -339,7 +336,7 @@ def _text(content: Any, place: int) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, Sequence) or not all(isinstance(part, str | Mapping) for part in content):
-        raise InvalidInput(f"messages[{place}] has content that is neither a text nor a list of parts.")
+        raise InvalidInput("turn_content_invalid", place=place)
     texts = [part if isinstance(part, str) else part.get("text") for part in content]
     return "\n".join(text for text in texts if isinstance(text, str))
 

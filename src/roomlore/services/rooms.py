@@ -65,7 +65,7 @@ class RoomService(Service):
         is none, `InvalidInput` that lists some ids if several rooms have the name.
         """
         if not isinstance(name, str) or not name:
-            raise InvalidInput(f"The room is {name!r:.60}; give its id or its name.")
+            raise InvalidInput("room_name_blank", value=f"{name!r:.60}")
         whom = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
             if await self._is_id(work, name, whom):
@@ -104,7 +104,7 @@ class RoomService(Service):
                 return
         if kind == "group":
             raise unknown_room(name)
-        raise NotFound(f"Nothing is remembered of {scope!r:.80}, and nobody has this id.")
+        raise NotFound("scope_unknown", scope=f"{scope!r:.80}")
 
     async def _is_id(self, work: UnitOfWork, name: str, viewer: Viewer | None) -> bool:
         """Return True if there is a room with this id of which the viewer may see anything."""
@@ -194,7 +194,7 @@ class RoomService(Service):
         all messages. Raise `InvalidInput`, `NotFound`.
         """
         if isinstance(message_ids, str) or len(message_ids) > _MAX_HEADINGS:
-            raise InvalidInput(f"Give at most {_MAX_HEADINGS} message ids, as a list.")
+            raise InvalidInput("headings_invalid", most=_MAX_HEADINGS)
         async with self._storage.reading(self._tenant) as work:
             room = await self._find(work, room_id)
             if not await sees_all_of(work, room_id=room_id, viewer=viewer, now=self._clock.now()):
@@ -216,7 +216,7 @@ class RoomService(Service):
             await self._find(work, room_id)
             found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
             if not found:
-                raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+                raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
             return await work.messages.thread_members(room_id=room_id, thread=found[0].link.thread, limit=limit)
 
     async def settings(self, room_id: str) -> dict[str, tuple[Any, str]]:
@@ -228,7 +228,7 @@ class RoomService(Service):
     async def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room:
         """Set the room's own settings; None removes one. Raise `InvalidInput` that names the setting and its range."""
         if not isinstance(changes, Mapping):
-            raise InvalidInput(f'Give settings by name, such as {{"strategy": "weighted"}}, not {changes!r:.60}.')
+            raise InvalidInput("room_settings_invalid", value=f"{changes!r:.60}")
         known = self._options.flat()
         async with self._storage.writing(self._tenant) as work:
             room = await work.rooms.lock_known(room_id=room_id)
@@ -253,7 +253,7 @@ class RoomService(Service):
         """
         wanted, begin, now = check_room_kind(kind), check_moment(since, "since"), self._clock.now()
         if begin is not None and begin > now:
-            raise InvalidInput(f"since is {begin.isoformat()}, which is to come; set the kind when it changes.")
+            raise InvalidInput("kind_since_future", time=begin.isoformat())
         async with self._storage.writing(self._tenant) as work:
             room = await self._lock(work, room_id)
             past = kinds_before(room.kind, room.past_kinds, wanted, begin, now)
@@ -316,7 +316,7 @@ class RoomService(Service):
 
     async def _lock(self, work: UnitOfWork, room_id: str) -> Room:
         if not isinstance(room_id, str) or not 0 < len(room_id) <= MAX_ID_CHARS:
-            raise InvalidInput(f"room_id is {room_id!r:.60}; it is a text of 1 to {MAX_ID_CHARS} characters.")
+            raise InvalidInput("room_id_invalid", value=f"{room_id!r:.60}", most=MAX_ID_CHARS)
         return await work.rooms.lock(room_id=room_id, now=self._clock.now())
 
     async def _find(self, work: UnitOfWork, room_id: str) -> Room:
@@ -331,7 +331,7 @@ def _only(name: str, found: Sequence[str], *, viewed: bool = False) -> str:
     if not found:
         raise unknown_room(name, viewed=viewed)
     if len(found) > 1:
-        raise InvalidInput(f"Several rooms are called {name!r:.80}: {', '.join(found[:_LISTED])}. Give an id.")
+        raise InvalidInput("room_name_shared", name=f"{name!r:.80}", known=", ".join(found[:_LISTED]))
     return found[0]
 
 
@@ -339,7 +339,4 @@ def _check_begin(room: Room, wanted: RoomKind | None, begin: datetime | None) ->
     """Raise `Conflict` if the room is of the kind since an earlier time: what it was before is not said."""
     start = room.past_kinds[-1].until if room.past_kinds else BEGINNING
     if begin is not None and wanted is not None and room.kind is wanted and begin > start:
-        raise Conflict(
-            f"Room {room.room_id!r} is {wanted} since an earlier time already. First say what it was in between: set "
-            "that kind with `since`, then this one."
-        )
+        raise Conflict("room_kind_since_earlier", room=repr(room.room_id), kind=wanted)

@@ -130,12 +130,12 @@ class Settings(BaseModel):
             ("digest_model", self.digests.digest_model),
         ):
             if model != EVOLVE_MODEL and registry.find(model) is None:
-                raise InvalidInput(f"{name} is {model!r:.80}, which is none of the models.")
+                raise InvalidInput("setting_model_unknown", name=name, model=f"{model!r:.80}")
         for kind in KINDS:
             name = self.named(kind)
             backend = backends_of(kind).get(name)
             if backend is not None and (lacking := backend.lacks(self.of(backend))):
-                raise InvalidInput(f"{kind.setting} is {name}, but {lacking}")
+                raise InvalidInput("setting_lacks", setting=kind.setting, value=name, lacking=lacking)
 
     def with_keys(self, keys: Mapping[str, str]) -> "Settings":
         """Return the same settings with API keys by environment variable, which override those that are there."""
@@ -179,7 +179,9 @@ def _named_fields() -> Iterator[tuple[str, str]]:
     for section, kind in all_sections().items():
         for name in kind.model_fields:
             if name in seen or name in all_sections():
-                raise InvalidInput(f"Two sections of settings have {name!r}: {seen.get(name, name)} and {section}.")
+                raise InvalidInput(
+                    "setting_in_two_sections", name=repr(name), section=seen.get(name, name), other=section
+                )
             seen[name] = section
             yield name, section
 

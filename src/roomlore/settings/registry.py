@@ -23,7 +23,7 @@ def registered() -> tuple[Backend[Any, Any], ...]:
     for backend in (*found, *map(_own, adapters.BACKENDS)):
         key = (backend.kind.name, backend.name)
         if backend.name in backend.kind.choices or key in known:
-            raise InvalidInput(f"The {backend.kind.name} {backend.name!r} is registered twice; uninstall one package.")
+            raise InvalidInput("backend_twice", kind=backend.kind.name, name=repr(backend.name))
         known[key] = backend
     return tuple(known.values())
 
@@ -39,9 +39,7 @@ def backend_sections() -> Mapping[str, type[Section]]:
     found: dict[str, type[Section]] = {}
     for one in classes:
         if one.section in found:
-            raise InvalidInput(
-                f"Two backends bring a section of settings named {one.section!r}; uninstall one package."
-            )
+            raise InvalidInput("backend_section_twice", section=repr(one.section))
         found[one.section] = one
     return found
 
@@ -51,7 +49,7 @@ def known_strategies() -> Mapping[str, contexts.Strategy]:
     """Return the context strategies by name, after those of other packages are registered."""
     for point in entry_points(group=STRATEGIES):
         if point.name in contexts.STRATEGIES:
-            raise InvalidInput(f"The strategy {point.name!r} is registered twice; uninstall one package.")
+            raise InvalidInput("strategy_twice", name=repr(point.name))
         contexts.STRATEGIES[point.name] = _brought(point, contexts.Strategy)
     return contexts.STRATEGIES
 
@@ -61,9 +59,9 @@ def importers() -> Importers:
     """Return what reads chat exports. Raise `InvalidInput` if no package brings it."""
     points = list(entry_points(group=IMPORTERS))
     if not points:
-        raise InvalidInput("No package that reads chat exports is installed: run `pip install roomlore-importers`.")
+        raise InvalidInput("importers_not_installed")
     if len(points) > 1:
-        raise InvalidInput("Importers of chat exports are registered twice; uninstall one package.")
+        raise InvalidInput("importers_twice")
     return cast(Importers, _loaded(points[0]))
 
 
@@ -91,7 +89,7 @@ def _brought(point: EntryPoint, wanted: type[T]) -> T:
     found = _loaded(point)
     if not isinstance(found, wanted):
         what = f"{_package_of(point)} brings {point.value!r}, which is no {wanted.__name__}"
-        raise InvalidInput(f"{what}. Mend or uninstall it.")
+        raise InvalidInput("plugin_broken", what=what)
     return found
 
 
@@ -100,7 +98,7 @@ def _loaded(point: EntryPoint) -> Any:
         return point.load()
     except Exception as error:
         what = f"{_package_of(point)} brings {point.value!r}, which cannot be loaded: {describe(error)}"
-        raise InvalidInput(f"{what}. Mend or uninstall it.") from error
+        raise InvalidInput("plugin_broken", what=what) from error
 
 
 def _package_of(point: EntryPoint) -> str:

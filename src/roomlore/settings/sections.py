@@ -156,7 +156,7 @@ class ContextSettings(Section):
             try:
                 self.options().overridden(arm.settings)
             except InvalidInput as error:
-                raise InvalidInput(f"experiment, arm {arm.name!r}: {error}") from error
+                raise InvalidInput("arm_invalid", arm=repr(arm.name), error=error) from error
         return self
 
     def options(self) -> ContextOptions:

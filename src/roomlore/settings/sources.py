@@ -119,7 +119,9 @@ def gather(
             if name in RETIRED:
                 warnings.warn(f"{name} ({told}) is no longer a setting; its value is {RETIRED[name]}.", stacklevel=3)
             elif name not in known:
-                raise InvalidInput(f"There is no setting {name!r} ({source}){did_you_mean(name, (*known, *sections))}")
+                raise InvalidInput(
+                    "setting_unknown", name=repr(name), source=source, guess=did_you_mean(name, (*known, *sections))
+                )
             elif value is not None:
                 found[name] = (value, told)
     return found
@@ -136,7 +138,7 @@ def _flat(values: Mapping[str, Any], sections: Mapping[str, type[Section]], sour
         elif isinstance(value, Mapping):
             yield from ((_in_section(str(one), section, source), given) for one, given in value.items())
         elif value is not None:
-            raise InvalidInput(f"{name} ({source}) is a section: it must map the names of settings to values.")
+            raise InvalidInput("setting_section_not_mapping", name=name, source=source)
 
 
 def _in_section(name: str, section: type[Section], source: str) -> str:
@@ -145,14 +147,14 @@ def _in_section(name: str, section: type[Section], source: str) -> str:
         if known in section.model_fields or known in RETIRED:
             return known
     guess = did_you_mean(name, section.model_fields)
-    raise InvalidInput(f"There is no setting {name!r} in the section {section.section} ({source}){guess}")
+    raise InvalidInput("section_setting_unknown", name=repr(name), section=section.section, source=source, guess=guess)
 
 
 def _from_environment(known: Mapping[str, FieldInfo]) -> tuple[Mapping[str, Any], str]:
     for name in unknown_names(known):
         near = get_close_matches(name[len(PREFIX) :].lower(), list(known), n=1, cutoff=0.8)
         if near:
-            raise InvalidInput(f"There is no setting {name}; did you mean {PREFIX}{near[0].upper()}?")
+            raise InvalidInput("setting_variable_unknown", name=name, prefix=PREFIX, known=near[0].upper())
     given = {name.upper(): value for name, value in os.environ.items() if value}  # noqa: TID251
     variables = {name: f"{PREFIX}{name.upper()}" for name in (*known, *RETIRED)}
     found = {name: given[variable] for name, variable in variables.items() if variable in given}
@@ -166,7 +168,7 @@ def _parsed(name: str, text: str, field: FieldInfo | None) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"{PREFIX}{name.upper()} must be JSON: {range_of_field(field)}.") from error
+        raise InvalidInput("setting_not_json", prefix=PREFIX, name=name.upper(), range=range_of_field(field)) from error
 
 
 def from_environment(variables: Iterable[str]) -> dict[str, str]:
@@ -189,7 +191,7 @@ def _from_file(config: str | Path | None) -> tuple[Mapping[str, Any], str]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidInput(f"The configuration file {path} cannot be read: {_told(error)}") from error
+        raise InvalidInput("configuration_unreadable", path=path, why=_told(error)) from error
     return _section(content, path), str(path)
 
 
@@ -204,10 +206,10 @@ def _told(error: Exception) -> str:
 def _section(content: Any, path: Path) -> Mapping[str, Any]:
     top = {} if content is None else content
     if not isinstance(top, Mapping) or set(top) - {SECTION}:
-        raise InvalidInput(f"{path} must have one section, `{SECTION}:`, with the settings indented under it.")
+        raise InvalidInput("configuration_section_missing", path=path, section=SECTION)
     section = top.get(SECTION) or {}
     if not isinstance(section, Mapping):
-        raise InvalidInput(f"The section `{SECTION}:` of {path} must map names to values.")
+        raise InvalidInput("configuration_section_invalid", section=SECTION, path=path)
     return {str(name): value for name, value in section.items()}
 
 

@@ -97,7 +97,7 @@ async def _as_of(lore: "Lore", _: str | None, *, scope: str, at: datetime) -> Me
 async def _diff(lore: "Lore", _: str | None, *, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
     await lore.rooms.check_there(scope)
     if end is None and start > lore.now():
-        raise InvalidInput(f"The start, {start.isoformat()}, lies in the future; give an earlier one.")
+        raise InvalidInput("start_in_future", start=start.isoformat())
     return await lore.memories.diff(scope, start, end)
 
 

@@ -65,10 +65,7 @@ async def _checkpoint(
             conversation_id, summary, context=checkpoint_token, viewer=viewer, **about
         )
     if any(given is not None for given in (checkpoint_token, *about.values())):
-        raise InvalidInput(
-            "recent_turns, covers_through, checkpoint_token and expected_checkpoint belong to a summary; give a summary"
-            " with them, or leave them out."
-        )
+        raise InvalidInput("summary_fields_alone")
     return await lore.sessions.summarise(conversation_id, viewer=viewer)
 
 

@@ -160,12 +160,12 @@ class Argument:
 def missing(argument: Argument, name: str) -> InvalidInput:
     """Return the error for an argument that is needed and was not given. `name`: what the face calls it."""
     if argument.form in (Reference.SCOPE, Reference.GROUP):
-        return InvalidInput(f"{name} is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
+        return InvalidInput("field_missing_scope", field=name)
     if isinstance(argument.form, Moment):
-        return InvalidInput(f"{name} is missing: give a day or a time, as in 2024-05-01.")
+        return InvalidInput("field_missing_time", field=name)
     if isinstance(argument.form, Words):
-        return InvalidInput(f"{name} is missing: say what to look for.")
-    return InvalidInput(f"{name} is missing.")
+        return InvalidInput("field_missing_query", field=name)
+    return InvalidInput("field_missing", field=name)
 
 
 @dataclass(frozen=True)

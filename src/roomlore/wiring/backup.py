@@ -23,7 +23,7 @@ def write_backup(settings: Settings, folder: Path) -> Path:
     """
     file_to_copy(settings.database.database_url)
     if folder.exists():
-        raise Conflict(f"{folder} exists already; give a folder that does not.")
+        raise Conflict("backup_folder_exists", folder=folder)
     part = folder.with_name(f"{folder.name}.part")
     try:
         shutil.rmtree(part, ignore_errors=True)
@@ -37,7 +37,7 @@ def write_backup(settings: Settings, folder: Path) -> Path:
         _check_archives(named, part / _ARCHIVES, settings)
         part.replace(folder)
     except OSError as error:
-        raise StorageUnavailable(f"The backup {folder} cannot be written: {error.strerror}.") from error
+        raise StorageUnavailable("backup_unwritable", folder=folder, why=error.strerror) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
@@ -48,10 +48,10 @@ def restore_backup(settings: Settings, folder: Path) -> None:
     them meanwhile. If it fails, what it wrote is removed, so that it can be called again. Raise `NotFound` without a
     backup, `Conflict` if something is there already, `Unavailable`, `StorageUnavailable`."""
     if not folder.is_dir():
-        raise NotFound(f"There is no backup {folder}.")
+        raise NotFound("backup_missing", folder=folder)
     archives, work = Path(settings.retention.archive_folder), _work_of(settings)
     if (folder / _ARCHIVES).exists() and any(archives.rglob("*.gz")):
-        raise Conflict(f"{archives} exists already; move it away, or set archive_folder to another folder.")
+        raise Conflict("archives_exist", folder=archives)
     if work is not None:
         check_absent(work)
     target = file_to_copy(settings.database.database_url)
@@ -69,7 +69,7 @@ def restore_backup(settings: Settings, folder: Path) -> None:
                 undone.callback(target.unlink, missing_ok=True)
             restore(settings.database.database_url, folder)
         except OSError as error:
-            raise StorageUnavailable(f"The backup {folder} cannot be restored: {error.strerror}.") from error
+            raise StorageUnavailable("backup_unrestorable", folder=folder, why=error.strerror) from error
         undone.pop_all()
 
 
@@ -83,10 +83,7 @@ def _check_archives(named: Sequence[str], copies: Path, settings: Settings) -> N
     missing = [file for file in named if not (copies / file).exists()]
     if missing:
         place = Path(settings.retention.archive_folder).absolute()
-        raise NotFound(
-            f"{place} lacks archives that the database names: {len(missing)}, such as {missing[0]}. Set archive_folder "
-            "to the folder that the servers use; `roomlore archive check` lists what is missing."
-        )
+        raise NotFound("archives_missing", folder=place, count=len(missing), file=missing[0])
 
 
 def _copy_archives(source: Path, target: Path) -> None:

@@ -124,7 +124,7 @@ class _Process:
                 else:
                     pending.set_result(answer)
         code = await self._process.wait()
-        self._ended = Unavailable(f"A process of the import ended ({code}). Import again: it goes on from here.")
+        self._ended = Unavailable("import_process_ended", code=code)
         for pending in self._asked:
             if not pending.done():
                 pending.set_exception(self._ended)

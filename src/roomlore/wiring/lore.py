@@ -40,7 +40,7 @@ class Lore:
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
-            raise InvalidInput(f"A tenant is a non-empty string, not {tenant!r}; leave it out for the default one.")
+            raise InvalidInput("tenant_invalid", value=repr(tenant))
         self._resources = resources
         self.tenant = tenant
 
@@ -389,7 +389,7 @@ async def connect_with(
     """Open roomlore with the caller's own backends, as `connect_lore`. `whole`: make and import everything now, so that
     no call waits for that."""
     if isinstance(url, Settings):
-        raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
+        raise InvalidInput("settings_by_position")
     settings = settings or Settings()
     url = fspath(url) if isinstance(url, PathLike) else url or settings.database.database_url
     closing = Closing()

@@ -165,4 +165,4 @@ def make_tokens(settings: Settings) -> TokenService | None:
 
 def oauth_missing(error: ModuleNotFoundError) -> InvalidInput:
     """Return the error about the extra that `oauth_issuer` needs."""
-    return InvalidInput(f"oauth_issuer needs the extra `mcp` ({error.name} is missing): pip install 'roomlore[mcp]'.")
+    return InvalidInput("oauth_not_installed", name=error.name)

@@ -46,13 +46,11 @@ class _Loop:
             with self._handing_in:
                 if not (self._takes_calls or last):
                     work.close()
-                    raise Unavailable(
-                        "This roomlore is closed; call before `close()` or inside the `with` block that opened it."
-                    )
+                    raise Unavailable("lore_closed_for_call")
                 call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
             return call.result()
         except CancelledError as error:
-            raise Unavailable("This roomlore was closed during the call; call again on an open one.") from error
+            raise Unavailable("lore_closed_meanwhile") from error
         except KeyboardInterrupt:
             if call is not None:
                 call.cancel()

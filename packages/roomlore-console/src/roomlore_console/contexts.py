@@ -107,7 +107,7 @@ async def correct(page: Page) -> Response:
             room_id, message_id, answers=None if choice == "nothing" else answers, by=_CONSOLE
         )
     else:
-        raise InvalidInput("The form does not say what the message answers; go back and press one of its buttons.")
+        raise InvalidInput("form_answer_missing")
     return page.go(
         "/context",
         room=room_id,
@@ -161,7 +161,7 @@ def _chosen(explanations: list[Explanation], name: str) -> Explanation:
     )
     if chosen is None:
         names = ", ".join(explanation.strategy for explanation in explanations)
-        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {names}.")
+        raise InvalidInput("choice_not_allowed", name="strategy", value=f"{name!r:.60}", known=names)
     return chosen
 
 

@@ -219,7 +219,7 @@ class Page:
         if secret:
             await keys.authenticate(secret)
         elif await keys.any():
-            raise Forbidden("A key is needed by now; load the page again.")
+            raise Forbidden("key_needed_now")
 
     async def room(self, name: str = "id") -> str:
         """Return the room that a parameter names. Raises `InvalidInput`, `NoViewer`, and `NotFound` if the viewer may
@@ -245,7 +245,7 @@ class Page:
         if not given:
             return None
         if not (given.isascii() and given.isdecimal() and len(given) < 19 and int(given)):
-            raise InvalidInput(f"{name} is {given!r:.40}; it must be a whole number from 1.")
+            raise InvalidInput("number_below_one", name=name, value=f"{given!r:.40}")
         return int(given)
 
     @property
@@ -414,7 +414,7 @@ async def read_form(request: Request) -> dict[str, str]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > _MAX_FORM_BYTES:
-            raise InvalidInput(f"The form is larger than {_MAX_FORM_BYTES} bytes; send less.")
+            raise InvalidInput("form_too_large", most=_MAX_FORM_BYTES)
     fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50))
     known = request.cookies.get(FORM_COOKIE, "")
     if (
@@ -422,7 +422,7 @@ async def read_form(request: Request) -> dict[str, str]:
         or not hmac.compare_digest(known.encode(), fields.get("token", "").encode())
         or not _same_site(request)
     ):
-        raise Forbidden("This form was not sent from a page of this console that is still valid; load it again.")
+        raise Forbidden("form_expired")
     return fields
 
 

@@ -205,12 +205,12 @@ def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo else moment.replace(tzinfo=zone)
     except ValueError as error:
-        raise InvalidInput(f"at is {text!r:.40}; give a day or a time such as 2024-05-01T12:00.") from error
+        raise InvalidInput("at_invalid", value=f"{text!r:.40}") from error
 
 
 def _slider_step(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) <= _SLIDER_STEPS):
-        raise InvalidInput(f"step is {text!r:.40}; it must be a whole number from 0 to {_SLIDER_STEPS}.")
+        raise InvalidInput("step_outside", value=f"{text!r:.40}", most=_SLIDER_STEPS)
     return int(text)
 
 
@@ -229,7 +229,9 @@ def _selected_memories(page: Page) -> SelectedMemories:
     kind, status = page.asked("kind"), page.asked("status", "active")
     for name, given, known in (("kind", kind, ("", *MemoryKind)), ("status", status, ("active", "deprecated"))):
         if given not in known:
-            raise InvalidInput(f"{name} is {given!r:.40}; it is one of {', '.join(filter(None, known))}.")
+            raise InvalidInput(
+                "choice_unknown", name=name, value=f"{given!r:.40}", known=", ".join(filter(None, known))
+            )
     return SelectedMemories(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
 
 
@@ -363,7 +365,7 @@ async def _point_in_address(page: Page, lore: Lore, scope: str, name: str) -> Co
     if given == "now":
         return ComparisonPoint(lore.now())
     if not (given.isascii() and given.isdecimal() and len(given) < 19):
-        raise InvalidInput(f"{name} is {given!r:.40}; it must be the number of an entry of the log, 0, or now.")
+        raise InvalidInput("log_place_invalid", name=name, value=f"{given!r:.40}")
     return await _point_after_entry(lore, scope, int(given))
 
 
@@ -371,7 +373,7 @@ async def _point_after_entry(lore: Lore, scope: str, number: int) -> ComparisonP
     """Return the point after this entry. Raise `InvalidInput` if the log does not have it."""
     changes = await lore.memories.changes(scope, after=max(0, number - 1), limit=1)
     if not changes or changes[0].number != max(1, number):
-        raise InvalidInput(f"The log of {scope!r:.80} has no entry {number}; choose one from the list.")
+        raise InvalidInput("log_entry_not_in_log", scope=f"{scope!r:.80}", number=number)
     (change,) = changes
     if number == _BEFORE_FIRST_ENTRY:
         return ComparisonPoint(change.at - timedelta(microseconds=1), _BEFORE_FIRST_ENTRY)
@@ -384,9 +386,9 @@ async def recall(page: Page) -> Response:
     scopes = page.asked("scopes").replace(",", " ").split()
     tokens = page.number("tokens") or _USUAL_RECALL_TOKENS
     if tokens > _MAX_RECALL_TOKENS:
-        raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MAX_RECALL_TOKENS}.")
+        raise InvalidInput("number_from_one_to_outside", name="tokens", value=tokens, most=_MAX_RECALL_TOKENS)
     if len(scopes) > _MAX_RECALL_SCOPES:
-        raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MAX_RECALL_SCOPES}.")
+        raise InvalidInput("scopes_shown_too_many", count=len(scopes), most=_MAX_RECALL_SCOPES)
     recollection: Recollection | None = None
     if scopes:
         messages = [{"role": "user", "content": query}] if query else []

@@ -160,7 +160,7 @@ def _requested(page: Page) -> tuple[str, Lore]:
     """Return the requested change and roomlore, after checking the scopes to do it and to see what it shows."""
     what = page.asked("what")
     if what not in _DO:
-        raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_DO)}.")
+        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.40}", known=", ".join(_DO))
     return what, page.need("admin") if what in _OVER_ALL_ROOMS else page.need("read", "write")
 
 

@@ -91,7 +91,7 @@ async def _person(page: Page, person_id: str) -> Person:
         voices = [voice for voice in voices if voice.room_id in among]
         rooms = [room for room in rooms if room.room_id in among]
     if not (voices or rooms or facts):
-        raise NotFound(f"Nobody with the id {person_id!r:.80} is known here; choose a person in the list of people.")
+        raise NotFound("person_not_in_list", person=f"{person_id!r:.80}")
     spoke_in = {voice.room_id for voice in voices}
     silent = [room for room in rooms if room.room_id not in spoke_in]
     return Person(

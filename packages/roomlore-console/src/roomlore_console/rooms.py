@@ -90,7 +90,7 @@ async def room(page: Page) -> Response:
     lore, room_id, before, around = page.lore, await page.room(), page.number("before"), page.number("around")
     limit = page.number("limit") or _USUAL_MESSAGES
     if limit > MAX_MESSAGES:
-        raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MAX_MESSAGES}.")
+        raise InvalidInput("number_from_one_to_outside", name="limit", value=limit, most=MAX_MESSAGES)
     known = await lore.rooms.get(room_id)
     if before is None and around is not None and around + limit // 2 < known.next_arrival:
         before = around + limit // 2

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
-from roomlore.surfaces.texts import LANGUAGES
+from roomlore.core.texts import LANGUAGES
 from roomlore_console import (
     contexts,
     health,

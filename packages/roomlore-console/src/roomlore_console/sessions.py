@@ -106,7 +106,7 @@ async def summarising(page: Page) -> Response:
     newest = await lore.sessions.checkpoints(conversation_id, limit=1, viewer=page.viewer)
     job = await lore.jobs.get(page.needed("job"))
     if job.room_id != conversation_id:
-        raise NotFound(f"Conversation {conversation_id!r:.80} has no job {job.job_id!r:.80}.")
+        raise NotFound("conversation_job_unknown", conversation=f"{conversation_id!r:.80}", job=f"{job.job_id!r:.80}")
     made = newest[0] if newest and newest[0].number > (page.number("was") or 0) else None
     over = job.status not in ("waiting", "running")
     return page.show("summarising.html", job=job, over=over, made=made, conversation_id=conversation_id)
@@ -115,14 +115,14 @@ async def summarising(page: Page) -> Response:
 def _change(page: Page) -> str:
     what = page.asked("what")
     if what not in _CHANGES:
-        raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_CHANGES)}.")
+        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.40}", known=", ".join(_CHANGES))
     return what
 
 
 def _window(page: Page) -> int:
     window = page.number("window") or page.lore.settings.sessions.model_context_window
     if window > MAX_WINDOW:
-        raise InvalidInput(f"window is {window}; it must be a whole number from 1 to {MAX_WINDOW}.")
+        raise InvalidInput("number_from_one_to_outside", name="window", value=window, most=MAX_WINDOW)
     return window
 
 

@@ -86,7 +86,7 @@ class Source:
 
     def __init__(self, path: Path, member: str | None = None) -> None:
         if not path.exists():
-            raise InvalidInput(f"{path} does not exist: give the path of an export")
+            raise InvalidInput("export_path_missing", path=path)
         self.path = path
         self.member = member
         self.total_bytes = _size(path) if member is None else _size_in_zip(path, member)
@@ -118,7 +118,7 @@ class Source:
         try:
             file = self.path.open("rb")
         except OSError as error:
-            raise InvalidInput(f"{self.path} cannot be read: {error.strerror}") from error
+            raise InvalidInput("export_unreadable", path=self.path, why=error.strerror) from error
         with file:
             yield file
 
@@ -243,7 +243,7 @@ def in_zip(path: Path, wanted: Wanted) -> Source:
     """Return the wanted file in a zip. Raise `InvalidInput` if there is none or several candidates."""
     names = wanted.among(names_in(path))
     if len(names) != 1:
-        raise InvalidInput(f"{path} is a zip with {_held(names, wanted)}: unpack it, and give one file")
+        raise InvalidInput("zip_of_many", path=path, held=_held(names, wanted))
     return Source(path, names[0])
 
 
@@ -251,7 +251,7 @@ def in_folder(path: Path, wanted: Wanted) -> Source:
     """Return the wanted file in a folder. Raise `InvalidInput` if there is none or several candidates."""
     names = wanted.among(names_in(path))
     if len(names) != 1:
-        raise InvalidInput(f"{path} is a folder with {_held(names, wanted)}: give the file of the export")
+        raise InvalidInput("folder_without_export", path=path, held=_held(names, wanted))
     return Source(path / names[0])
 
 
@@ -296,14 +296,11 @@ def _open_inside(path: Path, member: str) -> Iterator[BinaryIO]:
 def refuse_encrypted(path: Path, archive: zipfile.ZipFile, names: Iterable[str]) -> None:
     """Raise `InvalidInput` if one of the files needs a password."""
     if any(archive.getinfo(name).flag_bits & 1 for name in names):
-        raise InvalidInput(f"{path} is encrypted: unpack it with its password, and give what was in it")
+        raise InvalidInput("zip_encrypted", path=path)
 
 
 def _damaged(path: Path, error: object) -> InvalidInput:
-    return InvalidInput(
-        f"{path} cannot be read as a zip ({error}): export or download it again, or unpack it with another program"
-        " and give what was in it"
-    )
+    return InvalidInput("zip_unreadable", path=path, error=error)
 
 
 def _size_in_zip(path: Path, member: str) -> int:
@@ -360,10 +357,7 @@ def _open_gzip(path: Path) -> Iterator[BinaryIO]:
         with gzip.open(path, "rb") as inside:
             yield cast(BinaryIO, inside)
     except _DAMAGE as error:
-        raise InvalidInput(
-            f"{path} cannot be read as gzip ({error}): download it again, or unpack it with another program and give"
-            " what was in it"
-        ) from error
+        raise InvalidInput("gzip_unreadable", path=path, why=error) from error
 
 
 @lru_cache(maxsize=1 << 10)
@@ -375,10 +369,7 @@ def _size_in_gzip(path: Path, size: int, changed: int) -> int:
         while piece := file.read(1 << 20):
             unpacked += len(piece)
             if unpacked > most:
-                raise InvalidInput(
-                    f"{path} unpacks to more than {_MOST_TIMES} times its size, which no chat does: unpack it yourself"
-                    " if you trust it, and give what was in it"
-                )
+                raise InvalidInput("export_unpacks_too_large", path=path, times=_MOST_TIMES)
     return unpacked
 
 

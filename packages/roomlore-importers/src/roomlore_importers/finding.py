@@ -67,7 +67,7 @@ def find_exports(path: Path | str, format: str | None = None) -> list[ExportFile
 def known_name(form: str | None) -> str | None:
     """Return the name of a format. Raise `InvalidInput` for a name that none has."""
     if form is not None and form not in FORMATS:
-        raise InvalidInput(f"no format is called {form!r}: choose one of {', '.join(FORMATS)}")
+        raise InvalidInput("export_format_unknown", value=repr(form), known=", ".join(FORMATS))
     return form
 
 
@@ -158,7 +158,9 @@ class _Search:
                 continue
             if page is not None:
                 self._leave(folder.name + name, page)
-                self.error = self.error or InvalidInput(f"{self._label(folder.name + name)} cannot be read: {page}")
+                self.error = self.error or InvalidInput(
+                    "export_unreadable", path=self._label(folder.name + name), why=page
+                )
 
     def _decide(self, name: str, form: str | None, reason: str, owner: str) -> None:
         """Take a file or leave it out. `owner`: the export in which it was sent."""

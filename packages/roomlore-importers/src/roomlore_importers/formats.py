@@ -133,8 +133,7 @@ def check_read(chosen: Format, source: Source, options: Options) -> None:
     if first and lacking.total() >= _NEARLY_ALL * len(first):
         what = lacking.most_common(1)[0][0]
         raise InvalidInput(
-            f"{source.label} looks like {chosen.name!r}, but nearly all of its messages have no {what}: name its format"
-            f" if you know it, one of {', '.join(FORMATS)}"
+            "export_format_doubtful", path=source.label, format=repr(chosen.name), field=what, known=", ".join(FORMATS)
         )
 
 
@@ -171,15 +170,12 @@ def _says_nothing(message: Message) -> bool:
 def form_of(source: Source) -> str:
     """Return the name of the file's format, by its content. Raise `InvalidInput` if the content does not tell."""
     if (page := page_of(source)) is not None:
-        raise InvalidInput(f"{source.label} cannot be read: {page}")
+        raise InvalidInput("export_unreadable", path=source.label, why=page)
     form = told_by_looking(source)
     if form is None and is_blank(source):
-        raise InvalidInput(f"{source.label} is empty: export the chat again, or give another file")
+        raise InvalidInput("export_empty", path=source.label)
     if form is None:
-        raise InvalidInput(
-            f"{source.label} is in no format that can be told by looking: name with --format one of "
-            f"{', '.join(FORMATS)}"
-        )
+        raise InvalidInput("export_format_unclear", path=source.label, known=", ".join(FORMATS))
     return form
 
 

@@ -116,7 +116,7 @@ def lark_message(event: Mapping[str, Any]) -> Message:
     record = _flat(dict(event))
     own_id, chat_id = name(record.get("message_id")), name(record.get("chat_id"))
     if not (own_id and chat_id):
-        raise InvalidInput("That is no Lark message: give a whole event, or a message with message_id and chat_id.")
+        raise InvalidInput("lark_message_invalid")
     return _message(record, own_id, chat_id)
 
 

@@ -148,9 +148,9 @@ def _is_deerflow(document: Any) -> bool:
 
 def _of_deerflow(document: Any, scope: str | None) -> Entries:
     if not isinstance(document, Mapping):
-        raise InvalidInput("This is no memory.json of DeerFlow: it is not a JSON object.")
+        raise InvalidInput("deerflow_memory_invalid")
     if not scope:
-        raise InvalidInput("A memory.json does not say whom it is about; name the scope, such as user:anna.")
+        raise InvalidInput("memories_scope_missing")
     for part in _PARTS:
         yield from _summaries(part, document.get(part), scope)
     facts = document.get("facts")
@@ -220,7 +220,7 @@ def read_memories(
     of it can be read.
     """
     if form is not None and form not in FORMS:
-        raise InvalidInput(f"No form is called {form!r:.60}; choose one of {', '.join(FORMS)}.")
+        raise InvalidInput("memories_form_unknown", form=f"{form!r:.60}", known=", ".join(FORMS))
     if scope is not None:
         check_scope(scope)
     if isinstance(source, Path | str | bytes | bytearray):
@@ -235,22 +235,22 @@ def _text(source: Path | str | bytes | bytearray) -> tuple[str, str]:
         raw = bytes(source) if isinstance(source, bytes | bytearray) else Path(source).read_bytes()
         return name, raw.decode("utf-8-sig")
     except OSError as error:
-        raise InvalidInput(f"{name} cannot be read: {error.strerror}.") from error
+        raise InvalidInput("file_unreadable", path=name, why=error.strerror) from error
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name} is not UTF-8: byte {error.start} cannot be read. Encode it as UTF-8.") from error
+        raise InvalidInput("file_not_utf8", path=name, number=error.start) from error
     except ValueError as error:
-        raise InvalidInput(f"{name!r:.80} is no path: {error}.") from error
+        raise InvalidInput("path_invalid", path=f"{name!r:.80}", why=error) from error
 
 
 def _of_text(name: str, text: str, form: str | None, scope: str | None) -> tuple[str, Entries]:
     try:
         document = json.loads(text)
     except RecursionError as error:
-        raise InvalidInput(f"{name} is nested too deeply; flatten it.") from error
+        raise InvalidInput("file_nested_too_deep", path=name) from error
     except ValueError as error:
         if form != DEERFLOW and _is_lines(text):
             return MEM0, _lines(text, scope)
-        raise InvalidInput(f"{name} is not JSON: {error}.") from error
+        raise InvalidInput("file_not_json_now", path=name, why=error) from error
     return _of_document(name, document, form, scope)
 
 
@@ -259,7 +259,7 @@ def _of_document(name: str, document: Any, form: str | None, scope: str | None) 
         return DEERFLOW, _of_deerflow(document, scope)
     if form == MEM0 or _is_mem0(document):
         return MEM0, _of_mem0(document, scope)
-    raise InvalidInput(f"{name} is in no form that can be told by looking; name one of {', '.join(FORMS)}.")
+    raise InvalidInput("memories_form_unclear", path=name, known=", ".join(FORMS))
 
 
 def _is_lines(text: str) -> bool:

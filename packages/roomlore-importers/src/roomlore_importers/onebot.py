@@ -62,9 +62,7 @@ def onebot_message(event: Mapping[str, Any]) -> Message:
     the same would store it. Raise `InvalidInput` if it is no message."""
     message = _message(dict(event), None)
     if message is None:
-        raise InvalidInput(
-            "That is no OneBot v11 message: give a whole event with post_type 'message', a message_id and a user_id."
-        )
+        raise InvalidInput("onebot_message_invalid")
     return without_labels(message)
 
 

@@ -134,7 +134,7 @@ def _only_export(path: Path, form: str | None) -> ExportFile:
     exports = find(path, form).exports
     if len(exports) > 1 and exports[0] != ExportFile(path, None, exports[0].format):
         shown = ", ".join(export.label for export in exports[:_SHOWN]) + (", …" if len(exports) > _SHOWN else "")
-        raise InvalidInput(f"{path} holds {len(exports)} exports: give one of them ({shown}), or import them all")
+        raise InvalidInput("exports_several", path=path, count=len(exports), known=shown)
     return exports[0]
 
 
@@ -144,17 +144,17 @@ def _zone(name: str | None) -> Any:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise InvalidInput(f"timezone {name!r} is not known: give an IANA name such as Europe/Berlin") from error
+        raise InvalidInput("timezone_unknown", value=repr(name)) from error
 
 
 def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError as error:
-        raise InvalidInput(f"day {text!r} is no date: give one such as 2004-11-15") from error
+        raise InvalidInput("day_invalid", day=repr(text)) from error
 
 
 def _checked(position: Position | None) -> Position | None:
     if position is not None and not isinstance(position, Mapping):
-        raise InvalidInput("resume_from must be a position that an item came with")
+        raise InvalidInput("resume_position_invalid")
     return position or None

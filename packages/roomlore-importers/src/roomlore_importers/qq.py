@@ -130,7 +130,7 @@ def _opened(source: Source) -> tuple[dict[str, Any], list[Source]]:
     path = source.path
     manifest = parse_object((_manifest(source) or b"").decode("utf-8", "replace"))
     if isinstance(manifest, str):
-        raise InvalidInput(f"{path}: its {MANIFEST} cannot be read ({manifest}): export the chat again")
+        raise InvalidInput("manifest_unreadable", path=path, file=MANIFEST, why=manifest)
     names = _names(manifest, path)
     if path.is_dir():
         return manifest, [Source(path / chunk) for chunk in names]
@@ -153,7 +153,7 @@ def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
     listed = [first_name(chunk.get("relativePath"), chunk.get("fileName")) for chunk in objects(chunked.get("chunks"))]
     names = [file if "/" in file else f"{folder}/{file}" for file in listed if file]
     if not names or any(".." in PurePosixPath(file).parts or file.startswith("/") for file in names):
-        raise InvalidInput(f"{path}: its {MANIFEST} names no chunks below itself: export the chat again")
+        raise InvalidInput("manifest_without_chunks", path=path, file=MANIFEST)
     return names
 
 

@@ -12,10 +12,7 @@ from roomlore_integrations.payloads import Readable, call_line, give_back, keep,
 try:
     from agent_framework import ContextProvider, HistoryProvider, Message
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"Memory for Agent Framework needs the extra ({error.name} is missing): "
-        "pip install 'roomlore[agent-framework]'."
-    ) from error
+    raise InvalidInput("agent_framework_not_installed", name=error.name) from error
 
 __all__ = ["RoomloreContextProvider", "RoomloreHistoryProvider"]
 
@@ -71,7 +68,7 @@ class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is no
         if not messages:
             return
         if not session_id:
-            raise InvalidInput("These messages are of no session; create it with agent.create_session().")
+            raise InvalidInput("agent_framework_session_missing")
         batch = [_message(message, self._agent_id) for message in messages]
         await ask(
             self._lore,

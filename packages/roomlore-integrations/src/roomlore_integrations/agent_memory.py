@@ -32,7 +32,7 @@ log = logging.getLogger("roomlore.agent_memory")
 def check_lore(lore: object) -> Lore | SyncLore:
     """Return what `roomlore.open` or `roomlore.open_sync` opened. Raise `InvalidInput` for anything else."""
     if not isinstance(lore, Lore | SyncLore):
-        raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open or roomlore.open_sync opens.")
+        raise InvalidInput("lore_invalid_for_agent", kind=type(lore).__name__)
     return lore
 
 
@@ -92,7 +92,7 @@ class AgentMemory:
         check_id("user_id", user_id)
         check_id("agent_id", agent_id)
         if isinstance(max_messages, bool) or not isinstance(max_messages, int) or not 0 <= max_messages <= _MAX_FOUND:
-            raise InvalidInput(f"max_messages is {max_messages!r:.40}; it is a whole number from 0 to {_MAX_FOUND}.")
+            raise InvalidInput("max_messages_invalid", value=f"{max_messages!r:.40}", most=_MAX_FOUND)
         whose = tuple(scopes_of([f"user:{user_id}"] if scopes is None else scopes))
         shown_to = str(check_viewer(f"user:{user_id}" if viewer is None else viewer))
         return cls(check_lore(lore), user_id, agent_id, whose, shown_to, max_tokens, max_messages)

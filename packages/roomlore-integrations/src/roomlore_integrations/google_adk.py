@@ -22,9 +22,7 @@ try:
     from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
     from google.genai import types
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"The services of Google ADK need the extra ({error.name} is missing): pip install 'roomlore[google-adk]'."
-    ) from error
+    raise InvalidInput("google_adk_not_installed", name=error.name) from error
 
 __all__ = ["RoomloreMemoryService", "RoomloreSessionService"]
 
@@ -68,7 +66,7 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
         async def work(lore: Lore) -> None:
             kept = await _kept(lore, room_id)
             if kept is not None and not kept.get("deleted"):
-                raise InvalidInput(f"Session {name!r:.60} exists; take it with get_session, or give another id.")
+                raise InvalidInput("adk_session_exists", session=f"{name!r:.60}")
             made = {"deleted": None, "created_at": lore.now().timestamp()}
             await _keep(lore, room_id, made, user_id=user_id)
             await _keep_state(lore, app_name, user_id, name, state or {})
@@ -150,7 +148,7 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
         async def work(lore: Lore) -> None:
             kept = await _kept(lore, room_id)
             if kept is None or kept.get("deleted"):
-                raise NotFound(f"There is no session {session.id!r:.60}; create it with create_session.")
+                raise NotFound("adk_session_unknown", session=f"{session.id!r:.60}")
             await lore.sessions.add_messages(room_id, [message], user_id=session.user_id)
             await _keep_state(lore, session.app_name, session.user_id, session.id, delta)
 
@@ -280,7 +278,7 @@ def _json(name: str, value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise InvalidInput(f"The state {name!r:.60} is no JSON; put texts, numbers and lists into it.") from None
+        raise InvalidInput("adk_state_not_json", name=f"{name!r:.60}") from None
 
 
 def _state(kept: Mapping[str, Any] | None, prefix: str = "") -> dict[str, Any]:

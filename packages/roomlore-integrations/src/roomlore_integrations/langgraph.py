@@ -31,9 +31,7 @@ try:
         SearchOp,
     )
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"The store of LangGraph needs the extra ({error.name} is missing): pip install 'roomlore[langgraph]'."
-    ) from error
+    raise InvalidInput("langgraph_not_installed", name=error.name) from error
 
 __all__ = ["RoomloreStore"]
 
@@ -59,16 +57,13 @@ class RoomloreStore(BaseStore):
 
     def __init__(self, lore: Lore | SyncLore) -> None:
         if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open_sync or roomlore.open opens.")
+            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
         self._lore = lore
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do all of it: what is read is as it was before what is put. Raises `InvalidInput` over an async roomlore."""
         if not isinstance(self._lore, SyncLore):
-            raise InvalidInput(
-                "This store is over an async roomlore: use its async methods (aput, asearch, ainvoke), or give it what "
-                "roomlore.open_sync opens."
-            )
+            raise InvalidInput("store_is_async")
         operations = list(ops)
         return self._lore.wait(lambda lore: _Items(lore).run(operations))
 
@@ -99,7 +94,7 @@ class _Items:
             elif isinstance(op, ListNamespacesOp):
                 results[number] = await self._namespaces(op)
             else:
-                raise InvalidInput(f"The store knows no operation {type(op).__name__}.")
+                raise InvalidInput("store_operation_unknown", kind=type(op).__name__)
         for put in puts.values():
             await self._put(put)
         return results
@@ -235,9 +230,7 @@ def _json(op: PutOp, created: str, now: str) -> dict[str, Any]:
     try:
         value = json.loads(json.dumps(op.value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
-        raise InvalidInput(
-            f"The value of {op.key!r:.80} is no JSON object; put texts, numbers and lists into it."
-        ) from None
+        raise InvalidInput("store_value_not_json", key=f"{op.key!r:.80}") from None
     return {"namespace": list(op.namespace), "key": op.key, "value": value, "created_at": created, "updated_at": now}
 
 
@@ -300,9 +293,7 @@ def _compares(value: Any, operator: str, given: Any) -> bool:
         held["$lte"] = lambda: value <= given
         return bool(held[operator]())
     except KeyError:
-        raise InvalidInput(
-            f"A filter asks for {operator!r:.40}; there are $eq, $ne, $gt, $gte, $lt and $lte."
-        ) from None
+        raise InvalidInput("store_filter_unknown", operator=f"{operator!r:.40}") from None
     except TypeError:
         return False
 

@@ -11,13 +11,9 @@ try:
     from llama_index.core.llms import ChatMessage
     from llama_index.core.memory import BaseMemoryBlock
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"Memory for LlamaIndex needs the extra ({error.name} is missing): pip install 'roomlore[llama-index]'."
-    ) from error
+    raise InvalidInput("llama_index_not_installed", name=error.name) from error
 except ImportError as error:
-    raise InvalidInput(
-        "This LlamaIndex has no memory blocks yet: pip install --upgrade 'roomlore[llama-index]'."
-    ) from error
+    raise InvalidInput("llama_index_too_old") from error
 
 __all__ = ["RoomloreMemoryBlock"]
 
@@ -87,7 +83,7 @@ def _by_room(messages: Iterable[ChatMessage], room_id: str | None) -> list[tuple
     for message in messages:
         room = room_id or message.additional_kwargs.get("session_id")
         if not room:
-            raise InvalidInput("These messages are of no session; give the block a room_id.")
+            raise InvalidInput("llama_index_room_missing")
         role, text = _role(message), (message.content or "").strip()
         if role in _SPOKEN and text:
             rooms.setdefault(room, []).append(Message(id="", room_id="", sender_id="", role=role, text=text))

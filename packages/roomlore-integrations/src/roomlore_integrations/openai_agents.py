@@ -13,10 +13,7 @@ from roomlore_integrations.payloads import Readable, call_line, give_back, keep,
 try:
     from agents import SessionSettings, TResponseInputItem
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"A session for the OpenAI Agents SDK needs the extra ({error.name} is missing): "
-        "pip install 'roomlore[openai-agents]'."
-    ) from error
+    raise InvalidInput("openai_agents_not_installed", name=error.name) from error
 
 __all__ = ["RoomloreSession"]
 
@@ -56,9 +53,7 @@ class RoomloreSession:
         model_context_window: int | None = None,
     ) -> None:
         if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput(
-                f"lore is a {type(lore).__name__}; give what `roomlore.open(...)` or `roomlore.open_sync(...)` opens."
-            )
+            raise InvalidInput("lore_invalid_for_openai_agents", kind=type(lore).__name__)
         self.session_id = conversation_id
         self.session_settings = _settings(session_settings)
         self._lore = lore
@@ -149,7 +144,7 @@ class RoomloreSession:
 def _settings(given: SessionSettings | Mapping[str, Any] | None) -> SessionSettings | None:
     if not isinstance(given, Mapping):
         return given
-    refused = InvalidInput(f"session_settings is {dict(given)!r:.80}; give a limit, as in {{'limit': 20}}.")
+    refused = InvalidInput("session_settings_invalid", value=f"{dict(given)!r:.80}")
     if not given.keys() <= {field.name for field in fields(SessionSettings)}:
         raise refused
     try:

@@ -28,11 +28,11 @@ def plain_json(raw: object, what: str) -> dict[str, Any]:
     """Return a copy of a JSON object, with tuples as lists. Raises `InvalidInput` if `raw`, named `what`, is not
     one."""
     if not isinstance(raw, Mapping):
-        raise InvalidInput(f"{what} is a {type(raw).__name__}; it must be a mapping.")
+        raise InvalidInput("value_not_mapping", what=what, kind=type(raw).__name__)
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(raw), ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{what} must be plain JSON: {error}.") from error
+        raise InvalidInput("value_not_json", what=what, why=error) from error
     return copy
 
 

@@ -18,7 +18,7 @@ def open_chat(*, clock: Clock) -> ChatClient:
     installed.
     """
     if not can_chat():
-        raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
+        raise InvalidInput("openai_not_installed")
     return OpenAIChat(clock=clock)
 
 
@@ -32,7 +32,7 @@ async def reach_provider(provider: Provider, key: str | None, timeout_seconds: f
     so it costs nothing. Redirects are not followed, so that the key is not sent elsewhere. Raise `ModelUnavailable`,
     and `InvalidInput` if the extra is not installed."""
     if not can_chat():
-        raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
+        raise InvalidInput("openai_not_installed")
     import httpx2  # comes with the extra
 
     from roomlore.adapters.tls import trusted
@@ -46,12 +46,15 @@ async def reach_provider(provider: Provider, key: str | None, timeout_seconds: f
             status = answer.status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         raise ModelUnavailable(
-            f"It cannot be reached ({type(error).__name__}). Check the address, the network and the proxy.",
+            "model_server_unreachable",
+            kind=type(error).__name__,
             cause="unreachable",
         ) from error
     if status in (401, 403):
         raise ModelUnavailable(
-            f"It refuses the key (HTTP {status}). Check {provider.key_variable or 'whether it needs a key'}.",
+            "model_key_refused",
+            status=status,
+            variable=provider.key_variable or "whether it needs a key",
             cause="refused",
         )
 

@@ -26,7 +26,7 @@ async def whole(parts: AsyncIterator[bytes]) -> bytes:
     async for part in parts:
         body += part
         if len(body) > WHOLE_BYTES:
-            raise BadModelOutput("sends more than any answer is long")
+            raise BadModelOutput("answer_too_large")
     return bytes(body)
 
 
@@ -50,7 +50,7 @@ async def data(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
             else:
                 noise += len(line) + 1
         if size + lines.waiting > _EVENT_BYTES or noise > _NOISE_BYTES:
-            raise BadModelOutput("sends noise in the place of an answer")
+            raise BadModelOutput("answer_noise")
 
 
 class _Lines:
@@ -102,9 +102,9 @@ def parse(body: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadModelOutput("answers something that is no JSON") from error
+        raise BadModelOutput("answer_not_json") from error
     if not isinstance(found, Mapping):
-        raise BadModelOutput("answers JSON that is no answer")
+        raise BadModelOutput("answer_json_unusable")
     if found.get("error"):
         raise ProviderProblem(_status(found["error"]))
     return found
@@ -156,18 +156,18 @@ class Assembly:
     def check(self) -> None:
         """Raise `BadModelOutput` if there is no text and no reason for that."""
         if not (self.spoken or self.tool_calls or self._finish in ("length", "content_filter")):
-            raise BadModelOutput("answers nothing")
+            raise BadModelOutput("answer_empty")
 
     def _measure(self, *said: Any) -> None:
         self._characters += sum(len(text) for text in said if isinstance(text, str))
         if self._characters > _LONGEST_ANSWER:
-            raise BadModelOutput("answers without end")
+            raise BadModelOutput("answer_endless")
 
     def _note_finish(self, reason: Any) -> None:
         if not reason:
             return
         if reason == "error":
-            raise BadModelOutput("breaks off with an error")
+            raise BadModelOutput("answer_broken_off")
         self.finished = True
         self._finish = _FINISHES.get(reason) if isinstance(reason, str) else None
 
@@ -175,7 +175,7 @@ class Assembly:
         for fragment in fragments:
             self._call(_mapping(fragment)).add(_mapping(fragment))
         if len(self._calls) > _MAX_CALLS or sum(len(call.arguments) for call in self._calls) > _LONGEST_ARGUMENTS:
-            raise BadModelOutput("calls tools without end")
+            raise BadModelOutput("answer_tools_endless")
 
     def _call(self, fragment: Mapping[str, Any]) -> "_Call":
         """Return the call that a fragment belongs to. Some servers number all calls 0, and some do not number them."""
@@ -421,7 +421,7 @@ def _sendable(body: dict[str, Any]) -> Mapping[str, Any]:
     try:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("What is asked of a model must be JSON: messages, tools and options alike.") from None
+        raise InvalidInput("model_request_not_json") from None
     try:
         text.encode()
     except UnicodeEncodeError:

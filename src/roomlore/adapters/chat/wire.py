@@ -11,6 +11,7 @@ from roomlore.adapters.chat import errors
 from roomlore.adapters.tls import trusted
 from roomlore.core.chat import Offer
 from roomlore.core.errors import ModelUnavailable
+from roomlore.core.texts import Phrase
 from roomlore.ports.coordination import Clock
 
 _CONNECT_SECONDS = 10.0
@@ -56,7 +57,7 @@ class Wire:
         except httpx2.InvalidURL:
             failure = errors.bad_address(offer)
         except (httpx2.HTTPError, openai.OpenAIError):
-            failure = errors.broken(offer, "answers something that cannot be read")
+            failure = errors.broken(offer, Phrase("answer_unreadable"))
         raise failure
 
     async def close(self) -> None:

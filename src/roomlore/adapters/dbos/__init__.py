@@ -54,7 +54,7 @@ def open_dbos(
     if the extra is not installed.
     """
     if find_spec("dbos") is None:
-        raise InvalidInput("Durable work needs the extra: pip install 'roomlore[durable]'.")
+        raise InvalidInput("durable_not_installed")
     from roomlore.adapters.dbos.client import DbosWork
     from roomlore.adapters.dbos.engine import Rules
     from roomlore.adapters.dbos.locations import location_of
@@ -72,7 +72,7 @@ def open_dbos(
 async def _refuses(_: NoSettings, host: Host) -> RoomloreError | None:
     if can_keep_work(host.url):
         return None
-    return InvalidInput("durable_work is dbos: it needs the extra `durable` and a database that is not in memory.")
+    return InvalidInput("durable_work_unavailable")
 
 
 DBOS = DurableBackend(

@@ -314,7 +314,7 @@ class DbosWork:
     @property
     def _store(self) -> WorkStore:
         if self._open_store is None:
-            raise StorageUnavailable("Durable work is not open; open it first.")
+            raise StorageUnavailable("durable_work_not_open")
         return self._open_store
 
 

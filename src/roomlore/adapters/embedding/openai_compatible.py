@@ -42,9 +42,9 @@ def _connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncO
     """Return a client for the server at `url`. It follows no redirects, so that texts and key are not sent
     elsewhere."""
     if not _is_web_address(url):
-        raise InvalidInput("embedding_url must be an http or https URL, such as http://localhost:11434/v1.")
+        raise InvalidInput("embedding_url_invalid")
     if not (api_key.isascii() and api_key.isprintable()):
-        raise InvalidInput("embedding_api_key must be of ASCII characters without line breaks.")
+        raise InvalidInput("embedding_api_key_invalid")
     # The client requires a key; servers that need none ignore it.
     pool = openai.DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted())
     return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, timeout=timeout_seconds, http_client=pool)

@@ -42,7 +42,7 @@ def _server(settings: LangfuseSettings) -> "LangfuseServer":
     """Return the server. No request is sent yet. Raise `InvalidInput` for an invalid host or key, and if the extra is
     not installed."""
     if find_spec("httpx") is None:
-        raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
+        raise InvalidInput("langfuse_not_installed")
     from roomlore.adapters.langfuse.prompts import LangfuseServer
 
     return LangfuseServer(
@@ -82,7 +82,7 @@ async def _probe(settings: LangfuseSettings, _: Host, __: float) -> Sequence[Fin
     try:
         there = await server.find(name) is not None
     except (Unreachable, Unusable) as error:
-        raise Unavailable(f"Langfuse: {error}.") from error
+        raise Unavailable("langfuse_failed", error=error) from error
     finally:
         await server.close()
     return [Finding("langfuse", "ok", say("prompts.answer" if there else "prompts.without", name=name))]

@@ -40,13 +40,10 @@ class LangfuseServer:
     def __init__(self, host: str, *, public_key: str, secret_key: str, label: str, timeout_seconds: float) -> None:
         parts = urlsplit(host)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise InvalidInput(
-                "langfuse_host must be an http or https URL without user, password or query, such as "
-                "https://langfuse.example.com."
-            )
+            raise InvalidInput("langfuse_host_invalid")
         for name, key in (("langfuse_public_key", public_key), ("langfuse_secret_key", secret_key)):
             if not key or not (key.isascii() and key.isprintable()):
-                raise InvalidInput(f"{name} must be of ASCII characters without line breaks, and not empty.")
+                raise InvalidInput("langfuse_key_invalid", name=name)
         self._label = label
         self._seconds = timeout_seconds
         self._client = httpx.AsyncClient(

@@ -17,7 +17,7 @@ def open_tracer(endpoint: str, *, clock: Clock) -> Tracer:
     """
     # Other packages install a part of the extra.
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
-        raise InvalidInput("Spans need the extra: pip install 'roomlore[otel]'.")
+        raise InvalidInput("otel_not_installed")
     from roomlore.adapters.otel.tracer import OtelTracer, exporting_to
 
     return OtelTracer(exporting_to(endpoint), clock=clock)

@@ -19,5 +19,5 @@ class PackagedPrompts:
 def _read(name: str, language: Language) -> Prompt:
     file = files("roomlore.prompts") / f"{name}.{language}.md"
     if not name.isidentifier() or not file.is_file():
-        raise NotFound(f"There is no prompt {name!r} in the language {language!r}.")
+        raise NotFound("prompt_unknown", name=repr(name), language=repr(language))
     return Prompt(name, file.read_text(encoding="utf-8"))

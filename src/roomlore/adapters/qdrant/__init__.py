@@ -29,7 +29,7 @@ def open_qdrant(
     prefix, and if the extra is not installed.
     """
     if find_spec("qdrant_client") is None:
-        raise InvalidInput("Qdrant needs the extra: pip install 'roomlore[qdrant]'.")
+        raise InvalidInput("qdrant_not_installed")
     from roomlore.adapters.qdrant.index import QdrantVectors, connect
 
     return QdrantVectors(

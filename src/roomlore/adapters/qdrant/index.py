@@ -21,6 +21,7 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.core.texts import Phrase
 from roomlore.ports.vectors import MESSAGES
 
 T = TypeVar("T")
@@ -37,9 +38,7 @@ _POINTS = UUID("5f0c5e3c-6c0f-4d52-9a53-0d6f6a1c7be4")
 
 def check_prefix(prefix: str) -> str:
     if not _PREFIX.fullmatch(prefix):
-        raise InvalidInput(
-            f"A prefix of Qdrant collections is made of letters, digits, - and _, at most 64; {prefix!r} is not."
-        )
+        raise InvalidInput("qdrant_prefix_invalid", value=repr(prefix))
     return prefix
 
 
@@ -59,7 +58,7 @@ def physical(alias: str, held: Held) -> str:
     """Return the name of the collection behind an alias. Raises `InvalidInput` if the generation cannot be part of a
     name."""
     if not _GENERATION.fullmatch(held.generation):
-        raise InvalidInput(f"A generation is made of letters, digits, - and _, at most 64; {held.generation!r} is not.")
+        raise InvalidInput("generation_invalid", value=repr(held.generation))
     return f"{alias}@{held.generation}.{held.dimensions}"
 
 
@@ -120,20 +119,20 @@ def is_missing(exc: Exception) -> bool:
 
 def _advice(exc: Exception) -> str:
     if isinstance(exc, TimeoutError):
-        return "Qdrant did not answer in time. Check its load and the time limit in the settings, and try again."
+        return Phrase("qdrant_late")
     if isinstance(exc, UnexpectedResponse):
         return _refused(exc.status_code or 0)
     if isinstance(exc, ResponseHandlingException):
-        return f"Qdrant could not be reached, or its answer not understood ({type(exc.source).__name__}). Check that it runs, that its address is right, and try again."
-    return f"Qdrant does not answer as it should ({type(exc).__name__}). Check that it runs, that its address is right, and try again."
+        return Phrase("qdrant_unreachable", kind=type(exc.source).__name__)
+    return Phrase("qdrant_failing", kind=type(exc).__name__)
 
 
 def _refused(status: int) -> str:
     if status in (401, 403):
-        return f"Qdrant refuses the API key (HTTP {status}). Check the key in the settings and what it may do."
+        return Phrase("qdrant_key_refused", status=status)
     if status in (400, 413, 422):
-        return f"Qdrant refuses the request (HTTP {status}). Check that the server is 1.10 or later."
-    return f"Qdrant answered with HTTP {status}. Check that it runs, that its address is right, and try again."
+        return Phrase("qdrant_request_refused", status=status)
+    return Phrase("qdrant_status", status=status)
 
 
 _BATCH_FLOATS = 50_000
@@ -251,9 +250,7 @@ def connect(url: str, *, api_key: str | None, timeout_seconds: float) -> AsyncQd
             url=url, api_key=api_key, timeout=max(1, round(timeout_seconds)), check_compatibility=False
         )
     except ValueError as exc:
-        raise InvalidInput(
-            "The address of Qdrant cannot be read. It looks like http://localhost:6333 or https://name:port."
-        ) from exc
+        raise InvalidInput("qdrant_address_invalid") from exc
 
 
 class QdrantVectors:
@@ -359,10 +356,7 @@ class QdrantVectors:
         if alias not in await self._names():
             return
         if (await self._reading(self._client.count(alias, exact=True))).count:
-            raise VectorsUnavailable(
-                f"Qdrant holds a collection {alias} that roomlore did not make. Delete it, or use another server or "
-                "another prefix for roomlore."
-            )
+            raise VectorsUnavailable("qdrant_collection_foreign", name=alias)
         await self._writing(self._client.delete_collection(alias))
 
     async def _create(self, name: str, model: EmbeddingModel) -> None:
@@ -420,15 +414,19 @@ class QdrantVectors:
         """Raise the reason why there is no collection of this generation for vectors of this length."""
         held = held_by(alias, await self._target(alias) or "")
         if held is None:
-            raise VectorsUnavailable(_lost(alias, "is not in Qdrant: it was never made, or was wiped"))
+            raise VectorsUnavailable(_lost(alias, Phrase("collection_not_in_qdrant")))
         if held.generation != generation:
-            raise VectorsUnavailable(_lost(alias, f"is of generation {held.generation}, not {generation}"))
+            raise VectorsUnavailable(
+                _lost(alias, Phrase("collection_of_other_generation", generation=held.generation, expected=generation))
+            )
         if lengths != {held.dimensions}:
             raise InvalidInput(
-                f"Vectors in {alias} have {held.dimensions} numbers, not {' or '.join(map(str, sorted(lengths)))}. "
-                "Put vectors of the model that it was made for; another model needs `roomlore reindex`."
+                "qdrant_dimensions_differ",
+                name=alias,
+                dimensions=held.dimensions,
+                lengths=" or ".join(map(str, sorted(lengths))),
             )
-        raise VectorsUnavailable(_lost(alias, "was lost"))
+        raise VectorsUnavailable(_lost(alias, Phrase("collection_gone")))
 
     async def _reading(self, call: Awaitable[T]) -> T:
         async with asyncio.timeout(self._read_seconds):
@@ -440,7 +438,7 @@ class QdrantVectors:
 
 
 def _lost(alias: str, how: str) -> str:
-    return f"The collection {alias} {how}. It is made anew from the database by itself, or by `roomlore reindex`."
+    return Phrase("collection_lost", name=alias, why=how)
 
 
 def _nothing() -> Nearest:

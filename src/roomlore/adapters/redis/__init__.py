@@ -23,7 +23,7 @@ def open_redis(url: str, *, timeout_seconds: float) -> SessionCache:
     invalid url, and if the extra is not installed.
     """
     if find_spec("redis") is None:
-        raise InvalidInput("Redis needs the extra: pip install 'roomlore[redis]'.")
+        raise InvalidInput("redis_not_installed")
     from roomlore.adapters.redis.cache import CONNECTIONS, RedisSessions, connections_to
 
     return RedisSessions(connections_to(url, most=CONNECTIONS), timeout_seconds=timeout_seconds)

@@ -15,6 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeout
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import CacheUnavailable, InvalidInput
+from roomlore.core.texts import Phrase
 
 _SESSION = b"short_term_memory:session:"
 
@@ -85,7 +86,7 @@ def connections_to(url: str, *, most: int) -> ConnectionPool:
     try:
         pool.make_connection()  # type: ignore[no-untyped-call]
     except (RedisError, TypeError, ValueError):
-        raise InvalidInput("An option of the Redis URL has a value that cannot be used. Mend or drop it.") from None
+        raise InvalidInput("redis_option_value_invalid") from None
     return pool
 
 
@@ -114,7 +115,7 @@ def _refuse_unknown_options(options: dict[str, Any]) -> None:
     for name in options.keys() - _OPTIONS - _ADDRESS:
         if not name.startswith("ssl_"):
             known = ", ".join(sorted(_OPTIONS))
-            raise InvalidInput(f"The Redis URL has the option {name!r}; use only {known} and those of TLS (ssl_...).")
+            raise InvalidInput("redis_option_unknown", name=repr(name), known=known)
 
 
 # The last two: an invalid number, and deeply nested lists.
@@ -143,16 +144,16 @@ def _told_by_server(exc: Exception) -> Exception:
 def _advice(exc: Exception) -> str:
     kind = type(exc).__name__
     if isinstance(exc, TimeoutError | RedisTimeout):
-        return "Redis did not answer in time. Check its load and the time limit in the settings, and try again."
+        return Phrase("redis_late")
     if isinstance(exc, AuthenticationError | NoPermissionError):
-        return f"Redis refuses the login ({kind}). Check user and password in its URL and what they may do."
+        return Phrase("redis_login_refused", kind=kind)
     if isinstance(exc, BusyLoadingError):
-        return "Redis is still loading its data. Try again when it has started."
+        return Phrase("redis_loading")
     if isinstance(exc, ResponseError):
-        return f"Redis refuses the command ({kind}). Check its memory, the database in its URL and who may write."
+        return Phrase("redis_command_refused", kind=kind)
     if isinstance(exc, ConnectionLost | OSError):
-        return f"Redis could not be reached ({kind}). Check that it runs, that its address is right, and try again."
-    return f"What answers is not Redis ({kind}). Check that it runs, that its address is right, and try again."
+        return Phrase("redis_unreachable", kind=kind)
+    return Phrase("redis_foreign", kind=kind)
 
 
 CONNECTIONS = 32
@@ -218,7 +219,7 @@ class RedisSessions:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise CacheUnavailable("This cache was closed. Open another.")
+            raise CacheUnavailable("cache_closed")
 
 
 async def _exchange_again_if_lost(connection: Connection, *command: bytes | int) -> object:
@@ -237,4 +238,4 @@ async def _exchange(connection: Connection, *command: bytes | int) -> object:
 
 
 def _not_redis() -> NoReturn:
-    raise CacheUnavailable("Redis gave an answer to another question. Check that nothing else listens at its address.")
+    raise CacheUnavailable("redis_answer_foreign")

@@ -28,7 +28,7 @@ def open_reports(dsn: str) -> ErrorReports:
     Raises `InvalidInput` if the extra is not installed.
     """
     if find_spec("sentry_sdk") is None:
-        raise InvalidInput("sentry_dsn is set, which needs the extra: pip install 'roomlore[sentry]'.")
+        raise InvalidInput("sentry_not_installed")
     from roomlore.adapters.sentry.reports import SentryReports
 
     return SentryReports(dsn)
@@ -48,9 +48,7 @@ def _ask(url: str, timeout_seconds: float) -> None:
     except urllib.error.HTTPError as answer:
         answer.close()
     except (OSError, HTTPException, ValueError) as error:
-        raise Unavailable(
-            f"It cannot be reached ({type(error).__name__}). Check sentry_dsn, the network and the proxy."
-        ) from error
+        raise Unavailable("sentry_unreachable", kind=type(error).__name__) from error
 
 
 def _dsn(value: Any) -> Any:

@@ -40,7 +40,7 @@ def copy_file(source: Path, target: Path) -> None:
         with target.open("rb+") as written:
             os.fsync(written.fileno())
     except (sqlite3.Error, OSError) as error:
-        raise StorageUnavailable(f"{source} cannot be copied to {target}: {error}") from error
+        raise StorageUnavailable("backup_copy_failed", path=source, target=target, why=error) from error
 
 
 def back_up(url: str, folder: Path) -> Path:
@@ -52,7 +52,7 @@ def back_up(url: str, folder: Path) -> Path:
         _run(parsed, "pg_dump", ["--format=custom", f"--file={dump}"])
         return dump
     if not source.exists():
-        raise NotFound(f"There is no database {source}.")
+        raise NotFound("database_missing", path=source)
     copy_file(source, folder / FILE)
     return folder / FILE
 
@@ -68,7 +68,7 @@ def archived_files(url: str, copy: Path) -> list[str]:
                 return []
             return list(connection.scalars(select(archives.c.file).where(archives.c.phase == "kept")))
     except SQLAlchemyError as error:
-        raise StorageUnavailable("The archives that the database names cannot be read.") from error
+        raise StorageUnavailable("archive_names_unreadable") from error
     finally:
         engine.dispose()
 
@@ -79,7 +79,7 @@ def restore(url: str, folder: Path) -> None:
     parsed, target = parse(url), file_to_copy(url)
     copy = folder / (DUMP if target is None else FILE)
     if not copy.is_file():
-        raise NotFound(f"There is no {copy}; a backup of this kind of database has it.")
+        raise NotFound("backup_copy_missing", path=copy)
     if target is None:
         _run(parsed, "pg_restore", ["--no-owner", "--exit-on-error", "--single-transaction", str(copy)])
     else:
@@ -91,7 +91,7 @@ def check_absent(target: Path) -> None:
     """Raise `Conflict` if the file of a SQLite database, or what belongs to it, is there."""
     for path in (target, target.with_name(f"{target.name}-wal"), target.with_name(f"{target.name}-shm")):
         if path.exists():
-            raise Conflict(f"{path} exists already; stop every roomlore that uses it, and move it away first.")
+            raise Conflict("database_exists", path=path)
 
 
 def file_to_copy(url: str) -> Path | None:
@@ -99,7 +99,7 @@ def file_to_copy(url: str) -> Path | None:
     parsed = parse(url)
     found = file_of(parsed)
     if found is None and parsed.drivername.startswith("sqlite"):
-        raise InvalidInput("A database in memory cannot be backed up; use `roomlore export`.")
+        raise InvalidInput("backup_in_memory")
     return found
 
 
@@ -107,9 +107,7 @@ def _run(url: URL, program: str, words: Sequence[str]) -> None:
     """Run a program of PostgreSQL for this database. The password is given in a file that only this user can read,
     since arguments can be read by others."""
     if shutil.which(program) is None:
-        raise Unavailable(
-            f"{program} is not installed here: install the client of PostgreSQL, of the server's version."
-        )
+        raise Unavailable("backup_program_missing", program=program)
     with NamedTemporaryFile("w", encoding="utf-8", prefix="roomlore-", suffix=".pgpass") as passwords:
         place = url.set(drivername="postgresql", password=None)
         if url.password:
@@ -120,4 +118,4 @@ def _run(url: URL, program: str, words: Sequence[str]) -> None:
         command = [program, f"--dbname={place.render_as_string(hide_password=False)}", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        raise StorageUnavailable(f"{program} failed: {done.stderr.strip()[:_SHOWN]}")
+        raise StorageUnavailable("backup_program_failed", program=program, why=done.stderr.strip()[:_SHOWN])

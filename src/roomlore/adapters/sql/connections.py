@@ -206,7 +206,7 @@ class Connections(Generic[C]):
             async with asyncio.timeout(WAIT_SECONDS):  # `wait_for` may swallow a cancellation that comes now
                 await self._turns.acquire()
         except TimeoutError as exc:
-            raise StorageBusy("All connections to the database are busy; try again.") from exc
+            raise StorageBusy("database_busy") from exc
 
     async def _opened(self) -> _Held[C]:
         age = self._age

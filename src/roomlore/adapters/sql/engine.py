@@ -40,6 +40,7 @@ from sqlalchemy.types import NullType
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.rows import MARK, escape, unescape
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageDamaged, StorageUnavailable
+from roomlore.core.texts import Phrase
 
 Row = tuple[Any, ...]
 FEW_ROWS = 16
@@ -78,7 +79,7 @@ class Compiled:
                 if not value.isascii() or MARK in value or "\x00" in value:
                     row[place] = escape(value)
             elif is_text and value is not None:
-                raise InvalidInput(f"A string is needed, not {value!r:.60}.")
+                raise InvalidInput("string_needed", value=f"{value!r:.60}")
         return tuple(row)
 
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -327,18 +328,16 @@ def translation(error: Exception, file: Path | None) -> RoomloreError:
     """Return the project's error for one of a driver."""
     exc = _of_the_driver(error)
     if isinstance(exc, _with_psycopg(_INTEGRITY, "IntegrityError")):
-        return Conflict(f"The database holds this already: {exc}")
+        return Conflict("database_row_exists", why=exc)
     if isinstance(exc, _with_psycopg(_DATA, "DataError")):
-        return InvalidInput(f"The database cannot hold this value: {exc}")
+        return InvalidInput("database_value_unfit", why=exc)
     if _is_out_of_space(str(exc), file):
-        return StorageUnavailable(f"The database has no space left on its disk: {exc}. Make room there, and try again.")
+        return StorageUnavailable("database_disk_full_of", why=exc)
     if _CLOSED in str(exc):
-        return StorageUnavailable("The connection to the database was closed meanwhile; try again.")
+        return StorageUnavailable("database_connection_closed")
     if "malformed" in str(exc):
-        return StorageDamaged(
-            f"The database file is damaged: {exc}. Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
-        )
-    return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
+        return StorageDamaged("database_damaged", why=exc)
+    return StorageUnavailable("database_failing", why=exc, advice=_advice(exc))
 
 
 def _is_out_of_space(text: str, file: Path | None) -> bool:
@@ -357,12 +356,12 @@ def is_full(file: Path) -> bool:
 def _advice(exc: Exception) -> str:
     text = str(exc)
     if "locked" in text:
-        return "Another program holds its write lock: end that program or try again."
+        return Phrase("advice_write_lock")
     if "unable to open" in text:
-        return "Check that the folder exists and may be written to."
+        return Phrase("advice_check_folder")
     if "not a database" in text:
-        return "The file is no roomlore database: name another path."
-    return "Check that it runs, that its address is right, and try again."
+        return Phrase("advice_other_path")
+    return Phrase("advice_check_server")
 
 
 class Connection(Protocol):
@@ -441,7 +440,7 @@ class Locks:
 
     def check_writing(self) -> None:
         if not self._writing:
-            raise InvalidInput("This unit of work only reads: open `writing()` to change anything.")
+            raise InvalidInput("unit_of_work_reads")
 
     def take(self, locked: LockedRoom) -> None:
         self._rooms[locked.tenant, locked.room_id] = locked
@@ -450,7 +449,7 @@ class Locks:
         """Return the lock on this room. Raises `InvalidInput` if it was not taken."""
         locked = self._rooms.get((tenant, room_id))
         if locked is None:
-            raise InvalidInput("Lock the room in this unit of work before writing to it.")
+            raise InvalidInput("room_not_locked")
         return locked
 
     def take_scope(self, locked: LockedScope) -> None:
@@ -460,7 +459,7 @@ class Locks:
         """Return the lock on this scope. Raises `InvalidInput` if it was not taken."""
         locked = self._scopes.get((tenant, scope))
         if locked is None:
-            raise InvalidInput("Lock the scope in this unit of work before writing to it.")
+            raise InvalidInput("scope_not_locked")
         return locked
 
 

@@ -18,7 +18,7 @@ _MAX_UNITS = 32
 _MAX_SECONDS = 0.02
 """A transaction takes in no more units after this long, so that no unit waits long for its commit."""
 SAVEPOINT, UNDO = "SAVEPOINT unit", "ROLLBACK TO unit"
-_UNDONE = "The database undid a transaction that several writes shared, since another of them failed. Try again."
+_UNDONE = "database_write_undone"
 
 
 class _Member:

@@ -153,7 +153,7 @@ async def _has_keys(storage: SqlStorage) -> bool:
 def _check_folder(path: Path) -> None:
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise StorageUnavailable(f"The folder {folder} is missing or may not be written to: make it, or name another.")
+        raise StorageUnavailable("folder_unwritable", path=folder)
 
 
 _TRIES = 20
@@ -185,4 +185,4 @@ async def _empty_log(connection: Connection) -> None:
         if not busy:
             return
         await asyncio.sleep(_PAUSE_SECONDS)
-    raise StorageUnavailable("The write-ahead log could not be emptied: another program is reading. Try again later.")
+    raise StorageUnavailable("wal_busy")

@@ -176,7 +176,7 @@ def check_numbers(scope: str, last: int, changes: Sequence[Change]) -> None:
     scope."""
     for number, change in enumerate(changes, start=last + 1):
         if change.scope != scope or change.memory.scope != scope:
-            raise InvalidInput(f"Change {change.number} is not of the scope {scope!r:.60}.")
+            raise InvalidInput("change_scope_differs", number=change.number, scope=f"{scope!r:.60}")
         if change.number != number:
             _conflict(f"Change {change.number} of {scope!r:.60} does not follow number {number - 1}")
 
@@ -185,13 +185,16 @@ def _check_shape(change: Change) -> None:
     memory = change.memory
     if memory.status is not _AFTER.get(change.action, memory.status) or memory.memory_id in change.closes:
         raise InvalidInput(
-            f"Change {change.number} ({change.action.value}) leaves memory {memory.memory_id!r} {memory.status.value} "
-            "or closes it as well: that is not what it says it does."
+            "change_inconsistent",
+            number=change.number,
+            action=change.action.value,
+            memory=repr(memory.memory_id),
+            status=memory.status.value,
         )
 
 
 def _conflict(what: str) -> NoReturn:
-    raise Conflict(f"{what}: read the scope again.")
+    raise Conflict("memory_rows_stale", what=what)
 
 
 _s, _m, _src, _c = schema.scopes, schema.memories, schema.sources, schema.changes
@@ -372,7 +375,7 @@ class MemoryLog(Repository):
         """Apply changes. All are computed first, so that an impossible change prevents the others too."""
         held = self._held.get((self._tenant, scope))
         if held is None:
-            raise InvalidInput("Lock the scope in this unit of work before writing to it.")
+            raise InvalidInput("scope_not_locked")
         if not changes:
             return
         check_numbers(scope, held.stored.changes, changes)

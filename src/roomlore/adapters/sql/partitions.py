@@ -164,7 +164,7 @@ async def abandon(url: str) -> bool:
 async def _connected(url: str) -> "AsyncIterator[AsyncConnection]":
     parsed = parse(url)
     if not parsed.drivername.startswith("postgres"):
-        raise InvalidInput("Only the tables of a PostgreSQL database have partitions.")
+        raise InvalidInput("partitions_need_postgres")
     engine = postgres_engine(parsed)
     try:
         with translated():
@@ -221,13 +221,13 @@ def parts_of(connection: Connection) -> int:
 
 def _check_same(there: int, parts: int) -> None:
     if there != parts:
-        raise InvalidInput(f"There are {there} partitions already: that number cannot be changed to {parts}.")
+        raise InvalidInput("partitions_fixed", count=there, parts=parts)
 
 
 def _make_copies(connection: Connection, parts: int) -> None:
     """Create empty tables in partitions, unless they are there, in the open transaction. Locks nothing."""
     if not 2 <= parts <= MOST_PARTS:
-        raise InvalidInput(f"A table has 2 to {MOST_PARTS} partitions, not {parts}.")
+        raise InvalidInput("partitions_number_invalid", most=MOST_PARTS, parts=parts)
     if is_copying(connection):
         _check_same(connection.exec_driver_sql("SELECT max(parts) FROM partitioning").scalar_one(), parts)
         return
@@ -420,10 +420,7 @@ def _compare(connection: Connection, tables: tuple[str, ...], owner: int) -> Non
         found = connection.exec_driver_sql(f"SELECT {', '.join(counted)}", (owner, owner))
         was, there = found.one()
         if was != there:
-            raise StorageDamaged(
-                f"The copy of {table} has {there} rows of number {owner} and the table has {was}: give the copy up "
-                "with `roomlore partition --abandon`, and begin again."
-            )
+            raise StorageDamaged("partition_copy_incomplete", table=table, count=there, owner=owner, rows=was)
 
 
 def _note(connection: Connection, kind: str, owner: int, place: int) -> None:

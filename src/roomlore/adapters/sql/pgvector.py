@@ -126,7 +126,7 @@ class PgVectors:
 
     async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
         if not 0 < model.dimensions <= _MAX_DIMENSIONS:
-            raise InvalidInput(f"pgvector holds 1 to {_MAX_DIMENSIONS} dimensions, not {model.dimensions}.")
+            raise InvalidInput("pgvector_dimensions_invalid", most=_MAX_DIMENSIONS, dimensions=model.dimensions)
         async with writing(self._storage) as sql:
             await rows.make_collection(sql, collection, kind=KIND, model=model, generation=generation)
             await _make_table(sql, rows.own_table(collection), model.dimensions)

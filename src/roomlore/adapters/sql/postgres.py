@@ -30,15 +30,15 @@ needs its own plan, and planning, most of a short query's time, is done once."""
 def parse(url: str) -> URL:
     """Return the URL. Raises `InvalidInput` if it names no supported database."""
     if not isinstance(url, str):
-        raise InvalidInput(f"A database address is a string, not {url!r:.60}: {_FORMS}.")
+        raise InvalidInput("database_address_not_text", value=f"{url!r:.60}", forms=_FORMS)
     if "://" not in url and url.endswith(".db"):
         return URL.create("sqlite", database=url)
     try:
         parsed = make_url(url)
     except ArgumentError as exc:
-        raise InvalidInput(f"This is no database address: {_FORMS}.") from exc
+        raise InvalidInput("database_address_invalid", forms=_FORMS) from exc
     if parsed.drivername not in SQLITE_NAMES | _POSTGRES_NAMES:
-        raise InvalidInput(f"Databases of the kind {parsed.drivername!r} are not supported: {_FORMS}.")
+        raise InvalidInput("database_kind_unsupported", kind=repr(parsed.drivername), forms=_FORMS)
     return parsed
 
 
@@ -68,7 +68,7 @@ def _is_pooled(connection: Any, cursor: Any) -> bool:
 def postgres_engine(url: URL) -> "AsyncEngine":
     """Return an engine in autocommit mode. Raises `InvalidInput` if the extra is missing."""
     if find_spec("psycopg") is None:
-        raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
+        raise InvalidInput("postgres_not_installed")
     from sqlalchemy.ext.asyncio import create_async_engine
 
     from roomlore.adapters.sql import halves

@@ -308,7 +308,7 @@ class SqlRooms(Repository):
             _CONFIGURE, tenant=self._tenant, room_id=room_id, new_settings=_settings_text(settings)
         )
         if not rows:
-            raise NotFound(f"There is no room {room_id!r}.")
+            raise NotFound("room_unknown_to_storage", room=repr(room_id))
         return ROOM.read(rows[0])
 
     async def participants(self, *, room_id: str) -> dict[str, str]:
@@ -484,7 +484,7 @@ def _settings_text(settings: Mapping[str, Any]) -> str:
     try:
         return mapping_text(settings)
     except (TypeError, ValueError, RecursionError) as exc:
-        raise InvalidInput(f"The settings of a room must be JSON: {exc}") from exc
+        raise InvalidInput("room_settings_not_json", why=exc) from exc
 
 
 _p = schema.import_positions

@@ -128,18 +128,17 @@ class SqlSessions(Repository):
             new = {f"new_{name}": value for name, value in values.items()}
             rows = await self._sql.fetch(_REPLACE, **_params(room), **new)
         if not rows:
-            raise Conflict(
-                f"Version {session.version} of the session of {session.conversation_id!r} does not follow the one "
-                "stored: read the session again."
-            )
+            raise Conflict("session_version_stale", version=session.version, conversation=repr(session.conversation_id))
 
     async def mark(self, *, checkpoint: Checkpoint) -> None:
         """Add a checkpoint. Raises `Conflict` also if its id exists in the conversation."""
         room = self._locks.held(self._tenant, checkpoint.conversation_id)
         if not await self._sql.fetch(_MARK, **_params(room), **checkpoint_values(checkpoint)):
             raise Conflict(
-                f"Conversation {checkpoint.conversation_id!r} has a checkpoint {checkpoint.number}, or one with the "
-                f"id {checkpoint.checkpoint_id!r}: read the session again."
+                "checkpoint_exists",
+                conversation=repr(checkpoint.conversation_id),
+                number=checkpoint.number,
+                checkpoint=repr(checkpoint.checkpoint_id),
             )
 
     async def history(self, *, conversation_id: str, before: int | None, limit: int) -> list[Checkpoint]:

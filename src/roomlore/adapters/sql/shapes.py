@@ -250,7 +250,7 @@ def _object_text(value: Mapping[str, Any], name: str) -> str:
     try:
         return mapping_text(value)
     except (TypeError, ValueError, RecursionError) as exc:
-        raise InvalidInput(f"The field {name} must be plain JSON: {exc}") from exc
+        raise InvalidInput("field_not_json", name=name, why=exc) from exc
 
 
 def _lists(kind: Any) -> Form:

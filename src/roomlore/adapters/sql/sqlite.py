@@ -143,15 +143,12 @@ class OpenFile:
         """Raise `StorageUnavailable` unless the files are there and the same."""
         for path, known in self._known.items():
             if _identity(path) != known:
-                raise StorageUnavailable(
-                    f"The database file {Path(path).name} was removed or replaced while it is open: what is written now"
-                    " would be lost. Put that file back, or restart roomlore to go on with what is there."
-                )
+                raise StorageUnavailable("database_file_replaced", name=Path(path).name)
 
     def check_space(self) -> None:
         """Raise `StorageUnavailable` if the disk is full."""
         if is_full(self._file):
-            raise StorageUnavailable("The database has no space left on its disk. Make room there, and try again.")
+            raise StorageUnavailable("database_disk_full")
 
 
 def _identity(path: Path | str) -> tuple[int, int]:

@@ -231,7 +231,7 @@ class SqlStorage:
     def _check_open(self) -> None:
         """Raise an error after `close`. A disposed pool would open new connections that nobody closes."""
         if self._closed:
-            raise StorageUnavailable("This roomlore is closed; open it again.")
+            raise StorageUnavailable("lore_closed")
 
 
 class _Reading:

@@ -19,10 +19,7 @@ LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
 """Shorter than PostgreSQL's `deadlock_timeout`: if another transaction waits for this one, this one gives up."""
 _LOCKED = {"55P03", "40P01"}
-_KEPT_LOCKED = (
-    "Other transactions keep the tables locked; nothing is lost. Run the command again when they have ended: "
-    "`SELECT * FROM pg_stat_activity` names them."
-)
+_KEPT_LOCKED = "database_tables_locked"
 PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 0.2
 _SCRIPTS = Path(migrations.__file__).parent
@@ -158,19 +155,7 @@ def migrate(connection: Connection, to: str = "head") -> None:
         raise StorageUnavailable(_NEWER) from exc
 
 
-_COPYING = (
-    "The tables of this database are being copied into partitions by the roomlore before this one: end that with its "
-    "`roomlore partition`, or give it up with `roomlore partition --abandon`. Then upgrade."
-)
-_TAKEN = (
-    "Another program has tables in this database that are called as roomlore's own: {taken}. Name another database, "
-    "or, on PostgreSQL, connect as a role whose search_path begins with another schema."
-)
-_TOO_OLD = (
-    "This database was written by a development version of roomlore before the first release: open it once with the "
-    "roomlore of commit 526591a, which brings its schema up to date, and then with this one."
-)
-_NEWER = (
-    "This database was written by a newer roomlore (its schema is unknown to this one): upgrade roomlore, "
-    "or name another database."
-)
+_COPYING = "database_being_partitioned"
+_TAKEN = "database_names_taken"
+_TOO_OLD = "database_too_old"
+_NEWER = "database_too_new"

@@ -39,7 +39,7 @@ def own_table(collection: str) -> str:
     """Return the name of the pgvector table of the collection. Raises `InvalidInput` if the collection's name is not
     plain."""
     if not _PLAIN.fullmatch(collection):
-        raise InvalidInput(f"The name of a collection is small letters, digits and _, not {collection!r}.")
+        raise InvalidInput("collection_name_invalid", name=repr(collection))
     return f"vectors_of_{collection}"
 
 
@@ -61,12 +61,14 @@ class Collection:
         """Raise `VectorsUnavailable` if this is not the collection that the caller expects."""
         if self.kind != kind:
             raise VectorsUnavailable(
-                f"The vectors of {self.name!r} are kept by {self.kind!r} and {kind!r} is configured: rebuild the index."
+                "vectors_kept_elsewhere", name=repr(self.name), kind=repr(self.kind), configured=repr(kind)
             )
         if self.generation != generation:
             raise VectorsUnavailable(
-                f"The vectors of {self.name!r} are of generation {self.generation!r}, not {generation!r}: "
-                "the index was rebuilt, ask again."
+                "vectors_of_other_generation",
+                name=repr(self.name),
+                generation=repr(self.generation),
+                expected=repr(generation),
             )
 
 

@@ -22,6 +22,7 @@ from roomlore.adapters.sql.store import SqlStorage
 from roomlore.adapters.sql.vector_rows import Collection, LateStates, Name, ScopeState
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageUnavailable, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Floats, Ints, Nearest, VectorPoint, Vectors
+from roomlore.core.texts import Phrase
 
 _NONE = np.zeros(0, np.int64)
 _FEW_DEAD = 64
@@ -179,10 +180,10 @@ NOTHING = Nearest(numbers=np.zeros(0, np.int64), similarities=np.zeros(0))
 def of_length_one(vectors: Vectors, dimensions: int) -> Vectors:
     """Return the vectors (m, dimensions) scaled to length 1. Raises `InvalidInput` if that is not possible."""
     if vectors.ndim != 2 or vectors.shape[1] != dimensions:
-        raise InvalidInput(f"Vectors of {dimensions} dimensions are needed here, not of shape {vectors.shape}.")
+        raise InvalidInput("vectors_shape_invalid", dimensions=dimensions, shape=vectors.shape)
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
-        raise InvalidInput("A vector needs finite numbers that are not all 0.")
+        raise InvalidInput("vector_not_finite")
     scaled: Vectors = (vectors / lengths[:, None]).astype(np.float32)
     return scaled
 
@@ -423,7 +424,7 @@ async def held_scope(
 
 
 def _missing(collection: str, generation: str) -> str:
-    return f"There is no collection {collection!r}, so none of generation {generation!r}: rebuild the index."
+    return Phrase("collection_missing", name=repr(collection), generation=repr(generation))
 
 
 async def sweep(storage: SqlStorage, collection: str) -> None:
@@ -465,15 +466,11 @@ async def pgvector_error(storage: SqlStorage) -> RoomloreError | None:
     """Return None if the database has pgvector or it was created now, else the error."""
     async with reading(storage) as sql:
         if sql.dialect.name != "postgresql":
-            return InvalidInput(
-                "pgvector is part of PostgreSQL: use a PostgreSQL database, or keep the vectors as BLOBs (`vectors: sql`)."
-            )
+            return InvalidInput("pgvector_needs_postgres")
         if (await sql.fetch(_HAS_PGVECTOR))[0][0]:
             return None
         if not (await sql.fetch(_OFFERS_PGVECTOR))[0][0]:
-            return VectorsUnavailable(
-                "This PostgreSQL server has no pgvector: install it there, or keep the vectors as BLOBs (`vectors: sql`)."
-            )
+            return VectorsUnavailable("pgvector_missing")
     return await _make_extension(storage)
 
 
@@ -490,9 +487,5 @@ async def _make_extension(storage: SqlStorage) -> RoomloreError | None:
         if (await sql.fetch(_HAS_PGVECTOR))[0][0]:
             return None
     if refused is None:
-        return VectorsUnavailable(
-            "This server's pgvector is too old: 0.7 or newer is needed, or keep the vectors as BLOBs (`vectors: sql`)."
-        )
-    return VectorsUnavailable(
-        f"Let an administrator run CREATE EXTENSION vector here, or keep the vectors as BLOBs (`vectors: sql`). ({refused})"
-    )
+        return VectorsUnavailable("pgvector_too_old")
+    return VectorsUnavailable("pgvector_not_permitted", why=refused)

@@ -188,10 +188,7 @@ class WithWords(Repository):
 
 def _check_number(room: LockedRoom, arrival: int) -> None:
     if room.key >> _KEY_BITS or arrival >> ARRIVAL_BITS:
-        raise InvalidInput(
-            f"A SQLite database indexes {2**_KEY_BITS:,} rooms of {2**ARRIVAL_BITS:,} messages at most: "
-            "move this one to PostgreSQL."
-        )
+        raise InvalidInput("sqlite_index_full", rooms=f"{2**_KEY_BITS:,}", messages=f"{2**ARRIVAL_BITS:,}")
 
 
 def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:

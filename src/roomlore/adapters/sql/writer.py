@@ -258,7 +258,7 @@ class MessageWriting(WithWords):
             await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
             stored = await self._step(room, entries[-1], added=count, more=count, words=words, linked=linked)
             if stored.next_arrival != entries[-1].message.arrival + 1:
-                raise Conflict(f"The room's next arrival is not {entries[0].message.arrival}: read the room again.")
+                raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)
             await self._index.add(room, spelled, revision=stored.revision)
         return stored
 
@@ -338,7 +338,7 @@ class MessageWriting(WithWords):
         room = self._locks.held(self._tenant, room_id)
         old = {row[0]: row[4] for row in await self._stored(room, list(links))}
         if missing := sorted(links.keys() - old.keys()):
-            raise NotFound(f"There is no message at arrival {missing[0]} to link.")
+            raise NotFound("link_message_missing", arrival=missing[0])
         rows = [{"arrival": arrival, **LINK.values(link)} for arrival, link in sorted(links.items())]
         await self._put_all(_RELINK, room, rows)
         moved = await self._move_all(room, {at: (was, links[at].thread) for at, was in old.items()}, most)
@@ -479,14 +479,14 @@ def _named(table: Table, row: Sequence[Any]) -> dict[str, Any]:
 def _check_arrivals(entries: Sequence[Entry]) -> None:
     for before, after in pairwise(entries):
         if after.message.arrival != before.message.arrival + 1:
-            raise Conflict(f"Arrival {after.message.arrival} does not follow {before.message.arrival}.")
+            raise Conflict("arrival_not_next", arrival=after.message.arrival, before=before.message.arrival)
 
 
 def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) -> None:
     for entry in entries:
         row = stored.get(entry.message.arrival)
         if row is None or row[1] != entry.message.id:
-            raise NotFound(f"There is no message {entry.message.id!r} at arrival {entry.message.arrival} to replace.")
+            raise NotFound("replaced_message_missing", message=repr(entry.message.id), arrival=entry.message.arrival)
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:

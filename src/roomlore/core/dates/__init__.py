@@ -77,10 +77,7 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
 
     spans = time_spans(words, now=now, zone=zone)
     if len(spans) != 1:
-        raise InvalidInput(
-            f"{name} is {words[:60]!r}; write one time, such as 2024-05-01, 2024-05-01T12:30, yesterday, '3 days ago' "
-            "or 上周五."
-        )
+        raise InvalidInput("time_words_invalid", name=name, value=repr(words[:60]))
     found = _edge(spans[0], zone, edge)
     return found if may_come else min(found, now)
 

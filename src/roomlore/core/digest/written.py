@@ -167,7 +167,7 @@ def _take_title(said: Mapping[str, str], reading: _Reading, value: Mapping[str, 
     title = _checked(_text(value, "title"), _TITLE)
     its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name and handle in said]
     if not set(keywords(title)) & {word for handle in its for word in keywords(said[handle])}:
-        raise InvalidInput("It has no word of its conversation.")
+        raise InvalidInput("sentence_without_own_words")
     _believe(doubts, title, its)
     reading.titles.setdefault(name, title)
 
@@ -188,23 +188,23 @@ def _take(said: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], 
     cited = _cited(reading.window, value.get("evidence"))
     talks = {reading.window.messages[handle][1] for handle in cited}
     if len(talks) != 1:
-        raise InvalidInput("It cites messages of several conversations.")
+        raise InvalidInput("sentence_of_several_talks")
     if all(is_order(said[handle].partition(": ")[2]) for handle in cited):
-        raise InvalidInput("It follows an order written in the chat.")
+        raise InvalidInput("sentence_follows_order")
     text = _checked(_text(value, "text"), _LINE)
     _believe(doubts, text, cited)
     lines = reading.lines[talks.pop()]
     if len(lines) == _MAX_LINES:
-        raise InvalidInput(f"There are {_MAX_LINES} sentences of this conversation already.")
+        raise InvalidInput("sentences_too_many", most=_MAX_LINES)
     if comparison_form(text) in {comparison_form(one.text) for one in lines}:
-        raise InvalidInput("It says the same as a sentence before it.")
+        raise InvalidInput("sentence_repeats")
     lines.append(WrittenLine(text, tuple(reading.window.messages[handle][0] for handle in cited)))
 
 
 def _cited(window: Window, evidence: object) -> list[str]:
     given = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(given, list) or not given:
-        raise InvalidInput("It cites no message.")
+        raise InvalidInput("sentence_without_source")
     handles = {handle: handle for handle in window.messages}
     return list(dict.fromkeys(find(str(one), handles) for one in given[:_MAX_CITED]))
 
@@ -212,16 +212,16 @@ def _cited(window: Window, evidence: object) -> list[str]:
 def _text(value: Mapping[str, Any], name: str) -> str:
     text = value.get(name)
     if not isinstance(text, str):
-        raise InvalidInput(f"It has no {name}.")
+        raise InvalidInput("sentence_field_missing", name=name)
     return text
 
 
 def _checked(given: str, most: int) -> str:
     text = clean_line(given[: 4 * most])
     if not any(character.isalnum() for character in text):
-        raise InvalidInput("It is empty.")
+        raise InvalidInput("sentence_empty")
     if graphemes(text) > most or len(given) > 4 * most:
-        raise InvalidInput(f"It is longer than {most} characters.")
+        raise InvalidInput("sentence_too_long", most=most)
     return text
 
 

@@ -150,12 +150,12 @@ class StepReader:
             memory.memory_id: memory for memory in (find(handle, self._given.offered) for handle in operation.handles)
         }
         if operation.kind == "create" and found:
-            raise InvalidInput("A create names no memory; an update does.")
+            raise InvalidInput("create_names_memory")
         if operation.kind != "create" and not found:
-            raise InvalidInput(f"It does not say which memory to {operation.kind}.")
+            raise InvalidInput("operation_without_memory", action=operation.kind)
         most = self._given.rules.most_merged
         if len(found) > most:
-            raise InvalidInput(f"{len(found)} memories are too many for one merge; at most {most}.")
+            raise InvalidInput("merge_too_large", count=len(found), most=most)
         return tuple(sorted(found.values(), key=lambda memory: (memory.created_at, memory.memory_id)))
 
     def _repeated(self, statement: str) -> tuple[Memory, ...]:

@@ -49,8 +49,8 @@ def find(handle: str, offered: Mapping[str, T]) -> T:
     if name in offered:
         return offered[name]
     if _HANDLE.fullmatch(name):
-        raise InvalidInput(f"{name} was not offered; {_span(offered)}.")
-    raise InvalidInput(f"{handle[:_LONGEST]!r:.60} is no handle, and ids are not looked up; {_span(offered)}.")
+        raise InvalidInput("handle_not_offered", handle=name, offered=_span(offered))
+    raise InvalidInput("handle_invalid", handle=f"{handle[:_LONGEST]!r:.60}", offered=_span(offered))
 
 
 def found(handle: str, offered: Mapping[str, T]) -> T | None:
@@ -85,11 +85,11 @@ def comparison_form(statement: str) -> str:
 def clean_statement(given: str, rules: Rules) -> str:
     """Return the statement on one line. Raises `InvalidInput` with the reason if it cannot be kept."""
     if is_longer(given, rules.statement_chars):
-        raise InvalidInput(f"The statement is longer than {rules.statement_chars} characters.")
+        raise InvalidInput("statement_too_long", most=rules.statement_chars)
     if not given.isprintable() and any(_is_control(character) for character in given):
-        raise InvalidInput("The statement has control characters in it.")
+        raise InvalidInput("statement_with_controls")
     if not comparison_form(given):
-        raise InvalidInput("The statement is empty.")
+        raise InvalidInput("statement_empty")
     return " ".join(given.split())
 
 

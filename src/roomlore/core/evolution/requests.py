@@ -152,7 +152,7 @@ class BegunEvolution:
 
 def check_mode(given: object) -> Mode:
     if given not in get_args(Mode):
-        raise InvalidInput(f"mode is {given!r:.60}; it is one of {', '.join(get_args(Mode))}.")
+        raise InvalidInput("choice_unknown", name="mode", value=f"{given!r:.60}", known=", ".join(get_args(Mode)))
     return given  # type: ignore[return-value]
 
 
@@ -160,7 +160,7 @@ def check_days(given: object) -> float:
     """Return the days that a first evolution reads back. Raises `InvalidInput` unless it is above 0 and at most
     3,650."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 3_650:
-        raise InvalidInput(f"days is {given!r:.60}; it must be a number above 0, at most 3650.")
+        raise InvalidInput("days_invalid", value=f"{given!r:.60}")
     return float(given)
 
 

@@ -46,13 +46,13 @@ def check_answer(message: StoredMessage, target: StoredMessage | None, above: Co
     """Raise `Conflict` if the message cannot be said to answer the target, or nothing if it is None. `above`: the
     arrivals of what the target answers, of what that answers, and so on."""
     if message.role in UNANSWERED:
-        raise Conflict(f"Message {message.id!r} has the role {message.role}: such messages answer nothing.")
+        raise Conflict("message_role_answers_nothing", message=repr(message.id), role=message.role)
     if target is None:
         return
     if target.arrival >= message.arrival:
-        raise Conflict(f"Message {target.id!r} came after {message.id!r}: a message answers one that came before it.")
+        raise Conflict("answer_before_question", message=repr(target.id), other=repr(message.id))
     if message.arrival in above:
-        raise Conflict(f"Message {target.id!r} answers {message.id!r} itself, maybe through others: correct it first.")
+        raise Conflict("answer_circular", message=repr(target.id), other=repr(message.id))
 
 
 def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:

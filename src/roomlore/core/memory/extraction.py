@@ -441,9 +441,9 @@ def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS)
     if any(mark in text.casefold() for mark in _NOTHING) or says_nothing(text):
         return None
     if graphemes(text) < _MIN_CHARACTERS:
-        raise BadModelOutput(f"The summary is shorter than {_MIN_CHARACTERS} characters.")
+        raise BadModelOutput("summary_too_short", most=_MIN_CHARACTERS)
     if _echoes(text, instructions):
-        raise BadModelOutput("The summary repeats its instructions.")
+        raise BadModelOutput("summary_repeats_instructions")
     return shortened(text, most)
 
 

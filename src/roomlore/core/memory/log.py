@@ -331,10 +331,7 @@ def _check_untouched(
     changed += [name for name, memory in back.items() if is_redacted(memory) and _is_deactivated(memory, there[name])]
     if changed:
         shown = ", ".join(f"{name!r:.80}" for name in list(dict.fromkeys(changed))[:_NAMED])
-        raise Conflict(
-            f"Memories that this evolution touched were changed since: {shown}. Revert what came later first, or "
-            "change them by hand; nothing was reverted."
-        )
+        raise Conflict("evolution_changed_since", changes=shown)
 
 
 def _as_before(own: Sequence[Change], logged: Iterable[Change]) -> dict[str, Memory]:

@@ -57,7 +57,7 @@ def check_scope(scope: str) -> str:
     if kind not in SCOPES or not colon or not name:
         raise _no_scope(scope)
     if len(scope) > MAX_SCOPE_CHARS:
-        raise InvalidInput(f"The scope has {len(scope)} characters; at most {MAX_SCOPE_CHARS}.")
+        raise InvalidInput("scope_too_long", count=len(scope), most=MAX_SCOPE_CHARS)
     return scope
 
 

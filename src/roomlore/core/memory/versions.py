@@ -406,7 +406,7 @@ def deletion(head: Memory, *, number: int, reason: str, now: datetime) -> Change
 def expect(head: Memory, expected: str | None) -> None:
     """Raise `Conflict` unless the caller saw the version in force."""
     if expected is not None and expected != head.memory_id:
-        raise Conflict(f"Memory {expected!r:.80} is not in force any more: {head.memory_id!r:.80} is. Read it again.")
+        raise Conflict("memory_not_in_force", memory=f"{expected!r:.80}", other=f"{head.memory_id!r:.80}")
 
 
 def _same(new: NewMemory, memory: Memory) -> bool:

@@ -18,6 +18,7 @@ from roomlore.core.memory.memory import (
     owner_of,
 )
 from roomlore.core.text import fold, graphemes
+from roomlore.core.texts import Phrase
 
 MAX_STATEMENT = 4_000
 MAX_LABEL = 64
@@ -180,8 +181,7 @@ def check_span(begins: datetime | None, ends: datetime | None) -> None:
     """Raise `InvalidInput` if a memory would end before it begins."""
     if begins is not None and ends is not None and ends <= begins:
         raise InvalidInput(
-            f"valid_until, the moment it ends, is {ends:%Y-%m-%d %H:%M} UTC, not after valid_from, "
-            f"{begins:%Y-%m-%d %H:%M} UTC; change one of them."
+            "valid_until_before_valid_from", ends=f"{ends:%Y-%m-%d %H:%M}", begins=f"{begins:%Y-%m-%d %H:%M}"
         )
 
 
@@ -189,7 +189,7 @@ def check_statement(given: Any) -> str:
     """Return the statement without surrounding white space."""
     text = _text(given, "The statement", MAX_STATEMENT).strip()
     if not text:
-        raise InvalidInput("The statement is empty; say what is to be remembered.")
+        raise InvalidInput("statement_missing")
     return text
 
 
@@ -197,7 +197,7 @@ def scope_of(given: Any) -> str:
     """Return the scope; a group's id becomes the group's scope. An id that begins like a scope is read as one: write
     'group:user:x' for a group with that id."""
     if not isinstance(given, str) or not given:
-        raise InvalidInput(f"A group is {given!r:.60}; give the id of a room, or a scope such as user:anna.")
+        raise InvalidInput("group_invalid", value=f"{given!r:.60}")
     kind, colon, name = given.partition(":")
     return check_scope(given if colon and name and kind in SCOPES else f"group:{given}")
 
@@ -211,18 +211,20 @@ def check_kind(given: Any) -> MemoryKind:
     try:
         return MemoryKind(given)
     except ValueError as error:
-        raise InvalidInput(f"kind is {given!r:.60}; it is one of {', '.join(MemoryKind)}.") from error
+        raise InvalidInput(
+            "choice_unknown", name="kind", value=f"{given!r:.60}", known=", ".join(MemoryKind)
+        ) from error
 
 
 def check_kinds(given: Any) -> list[MemoryKind]:
     """Return the kinds, each once, in order; a single one may be a text."""
     if not isinstance(given, Iterable):
-        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
+        raise InvalidInput("kinds_invalid")
     kinds = [given] if isinstance(given, str) else list(given)
     try:
         return sorted({MemoryKind(kind) for kind in kinds})
     except ValueError as error:
-        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {given!r:.60}.") from error
+        raise InvalidInput("memory_kind_unknown", known=", ".join(MemoryKind), value=f"{given!r:.60}") from error
 
 
 def check_confidence(given: Any) -> float | None:
@@ -230,14 +232,14 @@ def check_confidence(given: Any) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
-        raise InvalidInput(f"confidence is {given!r:.60}; it must be a number from 0 to 1, or None.")
+        raise InvalidInput("confidence_invalid", value=f"{given!r:.60}")
     return float(given) + 0.0
 
 
 def check_strength(given: Any) -> float:
     """Return the strength, in [0, 1]."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
-        raise InvalidInput(f"strength is {given!r:.60}; it must be a number from 0 to 1.")
+        raise InvalidInput("number_not_share", name="strength", value=f"{given!r:.60}")
     return float(given) + 0.0
 
 
@@ -245,9 +247,9 @@ def check_tags(given: Any) -> tuple[str, ...]:
     """Return the tags, each once, in order."""
     tags = tuple(dict.fromkeys(_label(tag, "A tag") for tag in _items(given, "tags", "texts")))
     if len(tags) > MAX_TAGS:
-        raise InvalidInput(f"{len(tags)} tags are too many; give at most {MAX_TAGS}.")
+        raise InvalidInput("tags_too_many", count=len(tags), most=MAX_TAGS)
     if "" in tags:
-        raise InvalidInput("A tag is empty; leave it out.")
+        raise InvalidInput("tag_empty")
     return tags
 
 
@@ -255,13 +257,13 @@ def check_sources(given: Any) -> tuple[Source, ...]:
     """Return the sources, each once, in order."""
     sources = tuple(dict.fromkeys(_source(one) for one in _items(given, "sources", "roomlore.Source")))
     if len(sources) > MAX_SOURCES:
-        raise InvalidInput(f"{len(sources)} sources are too many; give at most {MAX_SOURCES}.")
+        raise InvalidInput("sources_too_many", count=len(sources), most=MAX_SOURCES)
     return sources
 
 
 def _person(given: Any, name: str) -> str:
     if not isinstance(given, str) or len(given) > MAX_ID_CHARS:
-        raise InvalidInput(f"{name} is {given!r:.60}; it must be a person's id of at most {MAX_ID_CHARS} characters.")
+        raise InvalidInput("person_id_invalid", name=name, value=f"{given!r:.60}", most=MAX_ID_CHARS)
     return given
 
 
@@ -269,9 +271,9 @@ def _people(given: Any) -> tuple[str, ...]:
     """Return the ids of people, each once, in order."""
     people = tuple(dict.fromkeys(_person(one, "said_by") for one in _items(given, "said_by", "ids of people")))
     if len(people) > MAX_PEOPLE:
-        raise InvalidInput(f"said_by names {len(people)} people; give at most {MAX_PEOPLE}.")
+        raise InvalidInput("people_too_many", count=len(people), most=MAX_PEOPLE)
     if "" in people:
-        raise InvalidInput("An id in said_by is empty; leave it out.")
+        raise InvalidInput("person_id_empty")
     return people
 
 
@@ -279,9 +281,9 @@ def _check_evidence(given: Any) -> tuple[EvidenceRoom, ...]:
     rooms = _items(given, "evidence", "roomlore.EvidenceRoom")
     for one in rooms:
         if not isinstance(one, EvidenceRoom) or not isinstance(one.room_id, str) or not one.room_id:
-            raise InvalidInput(f"evidence has {one!r:.80}; give roomlore.EvidenceRoom with a room and two times.")
+            raise InvalidInput("evidence_invalid", value=f"{one!r:.80}")
         if not one.first <= one.last:
-            raise InvalidInput(f"The evidence of room {one.room_id!r:.60} ends before it begins.")
+            raise InvalidInput("evidence_reversed", room=f"{one.room_id!r:.60}")
     return evidence_of((), rooms)
 
 
@@ -289,18 +291,15 @@ def refuse_unknown(sources: Iterable[Source], there: Container[Source]) -> None:
     """Raise `InvalidInput` that names the sources, three at most, whose messages are not there."""
     unknown = [f"{one.message_id[:40]!r} of room {one.room_id[:40]!r}" for one in sources if one not in there]
     if unknown:
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
-        raise InvalidInput(
-            f"There is no message {', '.join(unknown[:_SHOWN])}{more} to be a source; add the messages first, or leave "
-            "the sources out. Nothing was changed."
-        )
+        more = Phrase("and_more", count=len(unknown) - _SHOWN) if len(unknown) > _SHOWN else ""
+        raise InvalidInput("sources_unknown", messages=", ".join(unknown[:_SHOWN]), more=more)
 
 
 def check_memory_id(given: Any) -> str:
     if not isinstance(given, str) or not given or "\0" in given:
-        raise InvalidInput(f"memory_id is {given!r:.60}; it must be a non-empty text without NUL.")
+        raise InvalidInput("memory_id_invalid", value=f"{given!r:.60}")
     if len(given) > MAX_ID_CHARS:
-        raise InvalidInput(f"memory_id has {len(given)} characters; at most {MAX_ID_CHARS}.")
+        raise InvalidInput("id_too_long", name="memory_id", count=len(given), most=MAX_ID_CHARS)
     return given
 
 
@@ -311,16 +310,13 @@ def check_reason(given: Any) -> str:
 def _source(given: Any) -> Source:
     ids = (given.room_id, given.message_id) if isinstance(given, Source) else ()
     if not ids or not all(isinstance(one, str) and 0 < len(one) <= MAX_ID_CHARS for one in ids):
-        raise InvalidInput(
-            f"A source is {given!r:.80}; it must be a roomlore.Source with the ids of a room and of a message, "
-            f"each of 1 to {MAX_ID_CHARS} characters."
-        )
+        raise InvalidInput("source_invalid", value=f"{given!r:.80}", most=MAX_ID_CHARS)
     return Source(*ids)
 
 
 def _items(given: Any, name: str, what: str) -> list[Any]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InvalidInput(f"{name} is {given!r:.60}; it must be a list of {what}.")
+        raise InvalidInput("list_needed", name=name, value=f"{given!r:.60}", what=what)
     return list(given)
 
 
@@ -330,9 +326,9 @@ def _label(given: Any, name: str) -> str:
 
 def _text(given: Any, name: str, most: int) -> str:
     if not isinstance(given, str):
-        raise InvalidInput(f"{name} is {given!r:.60}; it must be a text.")
+        raise InvalidInput("text_needed", name=name, value=f"{given!r:.60}")
     if is_longer(given, most):
-        raise InvalidInput(f"{name} is longer than {most} characters: {given[:40]!r}…; shorten it.")
+        raise InvalidInput("text_too_long", name=name, most=most, value=repr(given[:40]))
     return given
 
 
@@ -357,13 +353,8 @@ def _moment(given: Any, name: str, what: str = "datetime") -> datetime | None:
     if given is None:
         return None
     if not isinstance(given, datetime):
-        raise InvalidInput(
-            f"{name} is {given!r:.60}; it must be a {what}, such as datetime(2027, 1, 1, tzinfo=UTC), or None."
-        )
+        raise InvalidInput("time_needed", name=name, value=f"{given!r:.60}", what=what)
     try:
         return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
     except OverflowError as error:
-        raise InvalidInput(
-            f"{name} is {given.isoformat()}, which is not within the years 1 to 9999 in UTC; give a day or a time "
-            "such as 2024-05-01T12:00Z."
-        ) from error
+        raise InvalidInput("time_out_of_range", name=name, value=given.isoformat()) from error

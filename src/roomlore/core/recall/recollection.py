@@ -133,7 +133,12 @@ MAX_SCOPES = 100
 def otherwise(options: RecallOptions, asked: OverriddenRecall) -> RecallOptions:
     """Return the options with every one that was asked for. Raises `InvalidInput`."""
     if asked.similarity is not None and asked.similarity not in get_args(Similarity):
-        raise InvalidInput(f"similarity is {asked.similarity!r:.40}; it is one of {', '.join(get_args(Similarity))}.")
+        raise InvalidInput(
+            "choice_unknown",
+            name="similarity",
+            value=f"{asked.similarity!r:.40}",
+            known=", ".join(get_args(Similarity)),
+        )
     given: dict[str, Any] = {
         "max_tokens": _whole("max_tokens", asked.max_tokens),
         "max_context_turns": _whole("max_context_turns", asked.max_context_turns),
@@ -147,10 +152,10 @@ def otherwise(options: RecallOptions, asked: OverriddenRecall) -> RecallOptions:
 def scopes_of(scopes: Sequence[str]) -> list[str]:
     """Return the scopes, each once, in order; a single one may be a text. Raises `InvalidInput`."""
     if not isinstance(scopes, Iterable):
-        raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
+        raise InvalidInput("scopes_invalid")
     given = [scopes] if isinstance(scopes, str) else list(scopes)
     if len(given) > MAX_SCOPES:
-        raise InvalidInput(f"There are {len(given)} scopes; at most {MAX_SCOPES}.")
+        raise InvalidInput("scopes_too_many", count=len(given), most=MAX_SCOPES)
     return sorted({check_scope(scope) for scope in given})
 
 
@@ -159,22 +164,22 @@ def check_conversation(conversation_id: str | None) -> None:
     if conversation_id is None:
         return
     if not isinstance(conversation_id, str) or not conversation_id:
-        raise InvalidInput("conversation_id is a text that names the conversation; leave it out if there is none.")
+        raise InvalidInput("conversation_id_invalid")
     if len(conversation_id) > MAX_ID_CHARS:
-        raise InvalidInput(f"conversation_id has {len(conversation_id)} characters; at most {MAX_ID_CHARS}.")
+        raise InvalidInput("id_too_long", name="conversation_id", count=len(conversation_id), most=MAX_ID_CHARS)
 
 
 def check_previous(previous: Sequence[str]) -> Sequence[str]:
     """Return the ids. Raises `InvalidInput`."""
     listed = isinstance(previous, Sequence) and not isinstance(previous, str)
     if not listed or not all(isinstance(one, str) for one in previous):
-        raise InvalidInput("previous is a list of ids of facts, in the order in which they were shown.")
+        raise InvalidInput("previous_invalid")
     return previous
 
 
 def _whole(name: str, value: int | None) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise InvalidInput(f"{name} is {value!r:.40}; it must be a whole number from 0.")
+        raise InvalidInput("number_below_zero", name=name, value=f"{value!r:.40}")
     return value
 
 
@@ -182,7 +187,7 @@ def _weight(name: str, value: float | None) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        raise InvalidInput(f"{name} is {value!r:.40}; it must be a number from 0 to 1.")
+        raise InvalidInput("number_not_share", name=name, value=f"{value!r:.40}")
     return float(value)
 
 
@@ -226,7 +231,9 @@ _LEADING = ("system", "developer")
 def check_placement(placement: Placement) -> Placement:
     """Return the placement. Raises `InvalidInput` if it is not one."""
     if placement not in get_args(Placement):
-        raise InvalidInput(f"placement is {placement!r:.40}; it is one of {', '.join(get_args(Placement))}.")
+        raise InvalidInput(
+            "choice_unknown", name="placement", value=f"{placement!r:.40}", known=", ".join(get_args(Placement))
+        )
     return placement
 
 

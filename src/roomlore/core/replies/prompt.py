@@ -69,15 +69,13 @@ def as_function(tool: Tool) -> dict[str, Any]:
 def check_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools. Raises `InvalidInput` unless these are tools with unique names and JSON schemas."""
     if not isinstance(tools, list | tuple) or not all(isinstance(tool, Tool) for tool in tools):
-        raise InvalidInput(f"tools is {tools!r:.60}; give a list of roomlore.Tool.")
+        raise InvalidInput("tools_invalid", value=f"{tools!r:.60}")
     names: set[str] = set()
     for tool in tools:
         if not isinstance(tool.name, str) or not 0 < len(tool.name) <= LONGEST_NAME or tool.name in names:
-            raise InvalidInput(
-                f"Each tool needs a name of its own of at most {LONGEST_NAME} characters, not {tool.name!r:.60}."
-            )
+            raise InvalidInput("tool_name_invalid", most=LONGEST_NAME, name=f"{tool.name!r:.60}")
         if not isinstance(tool.description, str) or not isinstance(tool.parameters, Mapping) or not _is_json(tool):
-            raise InvalidInput(f"The tool {tool.name!r:.60} needs a description and a JSON schema of arguments.")
+            raise InvalidInput("tool_incomplete", name=f"{tool.name!r:.60}")
         names.add(tool.name)
     return tuple(tools)
 
@@ -93,12 +91,12 @@ def _is_json(tool: Tool) -> bool:
 def check_results(results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
     """Return the results. Raises `InvalidInput` unless these are results with texts, one for a call."""
     if not isinstance(results, list | tuple) or not all(isinstance(result, ToolResult) for result in results):
-        raise InvalidInput(f"tool_results is {results!r:.60}; give a list of roomlore.ToolResult.")
+        raise InvalidInput("tool_results_invalid", value=f"{results!r:.60}")
     for result in results:
         if not isinstance(result.tool_call_id, str) or not isinstance(result.content, str):
-            raise InvalidInput(f"A tool's result is a text for a call's id, not {result!r:.80}.")
+            raise InvalidInput("tool_result_invalid", value=f"{result!r:.80}")
     if len({result.tool_call_id for result in results}) < len(results):
-        raise InvalidInput("tool_results has two results for one call; give one.")
+        raise InvalidInput("tool_results_twice")
     return tuple(results)
 
 
@@ -111,12 +109,9 @@ def matched(rounds: Sequence[Round], results: Sequence[ToolResult]) -> dict[str,
     known = {call_id: content for one in rounds for call_id, content in one.results.items()}
     for result in results:
         if result.tool_call_id not in asked:
-            raise InvalidInput(
-                f"No tool was asked for with the call id {result.tool_call_id!r:.80}; give results for the calls of "
-                "the last ToolsWanted, with the same message and agent."
-            )
+            raise InvalidInput("tool_call_unknown", call=f"{result.tool_call_id!r:.80}")
         if known.get(result.tool_call_id, result.content) != result.content:
-            raise Conflict(f"The call {result.tool_call_id!r:.80} has another result already, and nothing was changed.")
+            raise Conflict("tool_call_answered", call=f"{result.tool_call_id!r:.80}")
     return {result.tool_call_id: result.content for result in results if result.tool_call_id not in known}
 
 
@@ -202,11 +197,7 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
 
     least = 0 if fits(0) else _least(fits, _units_to_drop(units, found[0].tokens - budget, count), len(units) + 1)
     if least > len(units):
-        raise BudgetTooSmall(
-            f"The system prompt, the message and the tools need {found[len(units)].tokens} tokens, and "
-            f"model_context_window leaves {budget} beside the answer; shorten them, lower max_tokens, or name a larger "
-            "window."
-        )
+        raise BudgetTooSmall("prompt_too_large", tokens=found[len(units)].tokens, budget=budget)
     return found[least]
 
 

@@ -228,13 +228,11 @@ def read_conversation(messages: Sequence[Any]) -> Conversation:
     read = [_read(number, message) for number, message in enumerate(messages)]
     users = [number for number, message in enumerate(read) if message["role"] == "user"]
     if not users:
-        raise InvalidInput("messages has none with the role user; send the message to answer.")
+        raise InvalidInput("messages_without_user")
     last = users[-1]
     after = [message for message in read[last + 1 :] if message["role"] not in _SYSTEM]
     if after and after[-1]["role"] != "tool":
-        raise InvalidInput(
-            "The last of the messages is the assistant's; end with the user's, or with the results of tools."
-        )
+        raise InvalidInput("messages_end_with_assistant")
     system = [str(message["text"]) for message in read if message["role"] in _SYSTEM]
     return Conversation(
         system=_BETWEEN.join(system) if system else None,
@@ -246,17 +244,15 @@ def read_conversation(messages: Sequence[Any]) -> Conversation:
 
 def _read(number: int, message: Any) -> dict[str, Any]:
     if not isinstance(message, Mapping):
-        raise InvalidInput(f"messages[{number}] must be an object with role and content.")
+        raise InvalidInput("messages_item_invalid", number=number)
     role, name = message.get("role"), message.get("name") or ""
     if role not in (*_SYSTEM, "user", "assistant", "tool"):
-        raise InvalidInput(
-            f"messages[{number}].role is {role!r:.60}; it is system, developer, user, assistant or tool."
-        )
+        raise InvalidInput("messages_role_unknown", number=number, role=f"{role!r:.60}")
     if not isinstance(name, str):
-        raise InvalidInput(f"messages[{number}].name must be a text.")
+        raise InvalidInput("messages_name_not_text", number=number)
     call = message.get("tool_call_id") or ""
     if role == "tool" and not (isinstance(call, str) and call):
-        raise InvalidInput(f"messages[{number}].tool_call_id is missing: name the call that this is the result of.")
+        raise InvalidInput("messages_call_missing", number=number)
     texts, held = _parts(number, message.get("content"))
     if role not in ("user", "assistant"):
         texts += [f"[{one['type']}]" for one in held]
@@ -275,13 +271,13 @@ def _parts(number: int, content: Any) -> tuple[list[str], list[dict[str, str]]]:
     if content is None or isinstance(content, str):
         return [content or ""], []
     if not isinstance(content, list):
-        raise InvalidInput(f"messages[{number}].content must be a text or a list of parts.")
+        raise InvalidInput("messages_content_invalid", number=number)
     texts, held = list[str](), list[dict[str, str]]()
     for part in content:
         kind = part.get("type") if isinstance(part, Mapping) else None
         text = part.get(kind) if kind in _TEXTS else ""
         if not isinstance(kind, str) or not isinstance(text, str):
-            raise InvalidInput(f"messages[{number}].content has a part that is none: {part!r:.60}; name its type.")
+            raise InvalidInput("messages_part_invalid", number=number, part=f"{part!r:.60}")
         if kind in _TEXTS:
             texts.append(text)
         elif len(held) < MOST_READ:

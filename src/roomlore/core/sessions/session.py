@@ -145,13 +145,13 @@ def merge(data: Any, patch: Any) -> Any:
 def check_patch(patch: Json) -> None:
     """Raise `InvalidInput` if the patch sets a value that is derived from the messages."""
     if not isinstance(patch, Mapping):
-        raise InvalidInput(f"A patch is a JSON object such as {{'global_state': {{...}}}}, not {patch!r:.60}.")
+        raise InvalidInput("patch_invalid", value=f"{patch!r:.60}")
     for part, names in DERIVED.items():
         given = patch.get(part)
         if part in patch and not isinstance(given, Mapping):
-            raise InvalidInput(f"{part} cannot be removed or replaced; patch its fields one by one.")
+            raise InvalidInput("session_part_fixed", part=part)
         for name in sorted(names & set(given or {})):
-            raise InvalidInput(f"{part}.{name} follows from what is stored and cannot be set; leave it out.")
+            raise InvalidInput("session_field_derived", part=part, name=name)
 
 
 def _with_mode(value: SessionValue, mode: str) -> SessionValue:
@@ -165,7 +165,7 @@ def _read(kind: type[_Part], data: Any, place: str) -> _Part:
     if data is None:
         return kind()
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"{place} is {data!r:.60}; it must be a JSON object.")
+        raise InvalidInput("json_object_needed", name=place, value=f"{data!r:.60}")
     known = {f.name: f for f in fields(kind) if f.name != "extra"}
     values: dict[str, Any] = {"extra": {name: value for name, value in data.items() if name not in known}}
     default = kind()
@@ -184,7 +184,7 @@ def _read_field(name: str, value: Any, default: Any) -> Any:
         return tuple(_each(name, value, str, "texts"))
     wanted, words = _expected_type(name, default)
     if not isinstance(value, wanted) or isinstance(value, bool):
-        raise InvalidInput(f"{name} is {value!r:.60}; it must be {words}.")
+        raise InvalidInput("value_not_allowed", name=name, value=f"{value!r:.60}", allowed=words)
     return value
 
 
@@ -198,7 +198,7 @@ def _expected_type(name: str, default: Any) -> tuple[type[Any], str]:
 
 def _each(name: str, value: Any, kind: type[Any], words: str) -> list[Any]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, kind) for item in value):
-        raise InvalidInput(f"{name} is {value!r:.60}; it must be a list of {words}.")
+        raise InvalidInput("list_needed", name=name, value=f"{value!r:.60}", what=words)
     return list(value)
 
 
@@ -430,7 +430,7 @@ class Batch:
 
     def _complete(self, message: Message) -> Message:
         if message.room_id not in ("", self.conversation_id):
-            raise InvalidInput(f"Message {message.id!r:.60} is of room {message.room_id!r:.60}; give one call a room.")
+            raise InvalidInput("message_room_foreign", message=f"{message.id!r:.60}", room=f"{message.room_id!r:.60}")
         return replace(
             message,
             id=message.id or self.new_id(),
@@ -448,10 +448,10 @@ def joins_a_turn(messages: Sequence[Message]) -> bool:
     """Return True if the first of the messages belongs to a turn that began before. Raises `InvalidInput` if there are
     none."""
     if not messages:
-        raise InvalidInput("Give at least one message.")
+        raise InvalidInput("message_missing")
     for place, message in enumerate(messages):
         if not isinstance(message, Message):
-            raise InvalidInput(f"Item {place} of the batch is no roomlore.Message but a {type(message).__name__}.")
+            raise InvalidInput("batch_item_invalid", place=place, kind=type(message).__name__)
     first = next(groupby(messages, key=_opens))
     return not (first[0] and any(message.role == Role.USER for message in first[1]))
 
@@ -469,9 +469,9 @@ _IDS = ("user_id", "enterprise_id", "patient_id")
 def check_id(name: str, value: object) -> None:
     """Raise `InvalidInput` unless the value is an id: a text of 1 to 512 characters."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{name} is {value!r:.60}; it must be a non-empty text.")
+        raise InvalidInput("text_blank", name=name, value=f"{value!r:.60}")
     if len(value) > MAX_ID_CHARS:
-        raise InvalidInput(f"{name} has {len(value)} characters; at most {MAX_ID_CHARS}.")
+        raise InvalidInput("id_too_long", name=name, count=len(value), most=MAX_ID_CHARS)
 
 
 def check_ids(ids: Mapping[str, str | None]) -> dict[str, str]:
@@ -571,7 +571,7 @@ def _without_agent(patch: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | N
 
 def _agent(key: object) -> str:
     if not isinstance(key, str | None) or len(key or "") > MAX_ID_CHARS:
-        raise InvalidInput(f"current_agent_key is {key!r:.60}; it must be a text of at most {MAX_ID_CHARS}.")
+        raise InvalidInput("agent_key_invalid", value=f"{key!r:.60}", most=MAX_ID_CHARS)
     return key or ""
 
 
@@ -580,7 +580,7 @@ def _checked(state: dict[str, Any], limits: Limits) -> dict[str, Any]:
     try:
         size = len(json.dumps(check_metadata(state), ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The state of a session must be plain JSON: {error}.") from error
+        raise InvalidInput("session_state_not_json", why=error) from error
     if size > intake.METADATA_CHARS:
-        raise InvalidInput(f"The state of the session is {size} characters of JSON; at most {intake.METADATA_CHARS}.")
+        raise InvalidInput("session_state_too_large", size=size, most=intake.METADATA_CHARS)
     return state

@@ -26,6 +26,7 @@ from roomlore.core.sessions.session import (
     SessionValue,
 )
 from roomlore.core.text import language
+from roomlore.core.texts import Phrase
 
 _SUMMARY = {"zh": "历史摘要: ", "en": "Summary: "}
 _LABELS = {
@@ -166,13 +167,13 @@ class WindowOptions:
     def __post_init__(self) -> None:
         """Raise `InvalidInput` if a value is out of range."""
         if not _number(self.threshold) or not 0 < self.threshold <= 1:
-            raise InvalidInput(f"token_threshold_ratio is {self.threshold!r}; give a number above 0 and up to 1.")
+            raise InvalidInput("token_threshold_invalid", value=repr(self.threshold))
         if not _whole(self.recent_turns) or not 0 <= self.recent_turns <= MAX_TURNS:
-            raise InvalidInput(f"recent_turns is {self.recent_turns!r}; give a whole number from 0 to {MAX_TURNS}.")
-        if not _whole(self.window) or not 1 <= self.window <= MAX_WINDOW:
             raise InvalidInput(
-                f"model_context_window is {self.window!r}; give how many tokens the model takes, up to {MAX_WINDOW}."
+                "number_to_give_outside", name="recent_turns", value=repr(self.recent_turns), most=MAX_TURNS
             )
+        if not _whole(self.window) or not 1 <= self.window <= MAX_WINDOW:
+            raise InvalidInput("window_invalid", value=repr(self.window), most=MAX_WINDOW)
 
     @property
     def kept(self) -> int:
@@ -404,15 +405,10 @@ def mark_in(context: SessionContext | str | None, conversation_id: str) -> Mark 
     if context is None:
         return None
     if isinstance(context, SessionContext) and context.conversation_id != conversation_id:
-        raise InvalidInput(
-            f"The context is of the conversation {context.conversation_id!r:.60}; give the one that was summarised."
-        )
+        raise InvalidInput("context_of_other_conversation", conversation=f"{context.conversation_id!r:.60}")
     mark = Mark.read(context.checkpoint_token if isinstance(context, SessionContext) else context)
     if mark is None:
-        raise InvalidInput(
-            f"context is {context!r:.60}; give the SessionContext that was summarised, or its checkpoint_token as it "
-            "is. Give expected_checkpoint by its name."
-        )
+        raise InvalidInput("summary_context_invalid", value=f"{context!r:.60}")
     return mark
 
 
@@ -487,13 +483,8 @@ def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget:
 
 def _too_small(summary: str, budget: int, needed: int) -> str:
     if budget < 0:
-        return "The query alone is longer than model_context_window; shorten it or name a larger window."
-    return (
-        f"The summary needs {needed} tokens and the query leaves {budget} of model_context_window; write a shorter "
-        "summary with a new checkpoint, shorten the query, or name a larger window."
-        if summary
-        else "model_context_window has no room; name a larger one."
-    )
+        return Phrase("query_too_large")
+    return Phrase("summary_too_large", needed=needed, budget=budget) if summary else Phrase("window_too_small")
 
 
 _FORM = 2

@@ -231,12 +231,12 @@ def accepted(answer: str, *, max_tokens: int, count: Count) -> str:
     """
     summary = _bare(answer)
     if says_nothing(summary):
-        raise BadModelOutput("The model says that nothing is worth keeping; the conversation needs another summary.")
+        raise BadModelOutput("summary_says_nothing")
     if refuses(summary):
-        raise BadModelOutput("The model refuses to summarise; ask another model.")
+        raise BadModelOutput("summary_refused")
     summary = shortened(summary, max_tokens, count)
     if graphemes(summary) < _MIN:
-        raise BadModelOutput(f"The model's summary is shorter than {_MIN} characters; ask again or another model.")
+        raise BadModelOutput("model_summary_too_short", most=_MIN)
     return summary
 
 

@@ -23,6 +23,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, des
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
+from roomlore.core.texts import Phrase
 from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import UnitOfWork
@@ -273,9 +274,9 @@ class ContextService(Service):
     ) -> None:
         """Record feedback on a context: a text, a number in [0, 1], or both. `viewer`, `NotFound`: as for `usage`."""
         if text is None and score is None:
-            raise InvalidInput("Feedback needs a text, a score in [0, 1], or both.")
+            raise InvalidInput("feedback_empty")
         if score is not None and (not isinstance(score, int | float) or not 0 <= score <= 1):
-            raise InvalidInput(f"A feedback score lies in [0, 1]; {score!r} does not.")
+            raise InvalidInput("feedback_score_invalid", score=repr(score))
         await self._recorder.settle()
         async with self._storage.writing(self._tenant) as work:
             if viewer is not None:
@@ -426,17 +427,14 @@ def _kind(error: Exception) -> str:
 
 
 def _late(seconds: float) -> str:
-    return (
-        f"The context was not built within context_build_timeout_seconds ({seconds:g}). Try again, allow more time, or "
-        "turn fallback_on_error on to be given the last messages in that case."
-    )
+    return Phrase("context_late", seconds=f"{seconds:g}")
 
 
 def _no_message(room_id: str, message_id: str | None) -> str:
     if message_id is None:
-        return f"Room {room_id!r} has no message of a user to build a context for."
-    return f"Room {room_id!r} has no message {message_id!r}; add the message first, then ask for its context."
+        return Phrase("room_without_user_message", room=repr(room_id))
+    return Phrase("message_unknown_for_context", room=repr(room_id), message=repr(message_id))
 
 
 def _unknown(context_id: str) -> str:
-    return f"No context {context_id!r} was recorded (enable_async_data_collection may be off)."
+    return Phrase("context_unknown", context=repr(context_id))

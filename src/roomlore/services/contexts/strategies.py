@@ -314,7 +314,7 @@ def strategy_named(name: str, known: Mapping[str, Strategy] = STRATEGIES) -> Str
     """Return the strategy. Raise `InvalidInput` for an unknown name."""
     found = known.get(name)
     if found is None:
-        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {', '.join(known)}.")
+        raise InvalidInput("choice_not_allowed", name="strategy", value=f"{name!r:.60}", known=", ".join(known))
     return found
 
 

@@ -187,7 +187,7 @@ class UsageService(Service):
 
 def _span(days: float) -> timedelta:
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= MAX_DAYS:
-        raise InvalidInput(f"days is {days!r:.60}; give a number above 0, at most {MAX_DAYS}.")
+        raise InvalidInput("days_outside", value=f"{days!r:.60}", most=MAX_DAYS)
     return timedelta(days=days)
 
 
@@ -242,9 +242,7 @@ class TuningService:
             async for room_id, example in source:
                 found.setdefault(room_id, []).append(example)
         if not found:
-            raise InvalidInput(
-                "There is nothing to learn from: no label, feedback or corrected link names a stored message."
-            )
+            raise InvalidInput("tuning_data_missing")
         report = tune(
             [example for examples in found.values() for example in examples],
             self._options.weights,

@@ -32,7 +32,7 @@ _NAMED = 8
 def check_reader(user_id: object) -> str:
     """Return the id of a person. Raise `InvalidInput`."""
     if not isinstance(user_id, str) or not 0 < len(user_id) <= MAX_ID_CHARS:
-        raise InvalidInput(f"The reader is {user_id!r:.60}; give a sender id of 1 to {MAX_ID_CHARS} characters.")
+        raise InvalidInput("reader_invalid", value=f"{user_id!r:.60}", most=MAX_ID_CHARS)
     return user_id
 
 
@@ -48,13 +48,9 @@ async def reader_named(work: UnitOfWork, *, room_id: str, given: str) -> str:
         return meant[0]
     if meant:
         raise InvalidInput(
-            f"{len(meant)} people of room {room_id!r} are called {given!r}; give the id of one: {_few(meant, {})}."
+            "reader_name_shared", count=len(meant), room=repr(room_id), name=repr(given), known=_few(meant, {})
         )
-    raise NotFound(
-        f"Nobody in room {room_id!r} has the id or the name {given!r:.80}. These wrote there: "
-        f"{_few(list(spoke), spoke)}. For a person who only reads, first mark what they have read, or make them a "
-        "member of the room."
-    )
+    raise NotFound("reader_unknown", room=repr(room_id), name=f"{given!r:.80}", known=_few(list(spoke), spoke))
 
 
 async def _only_reads(work: UnitOfWork, room_id: str, person: str) -> bool:
@@ -101,7 +97,7 @@ class ReadingMarks(Service):
                     room_id=room_id, name=name, arrival=arrival, was=was, now=self._clock.now()
                 ):
                     return arrival
-        raise Conflict(f"The reading mark of {user_id!r} is being moved by other calls; try again.")
+        raise Conflict("reading_mark_busy", reader=repr(user_id))
 
     async def _arrival(self, work: UnitOfWork, room_id: str, message_id: str | None) -> int:
         room = await work.rooms.find(room_id=room_id)
@@ -111,7 +107,7 @@ class ReadingMarks(Service):
             return room.next_arrival - 1
         found = await work.messages.arrival_of(room_id=room_id, message_id=message_id)
         if found is None:
-            raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+            raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
         return found
 
 
@@ -162,7 +158,7 @@ class DigestService(Service):
         writes = await self._writing.writes(check_mode(mode))
         if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
-                f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MAX_TOKENS}."
+                "number_outside", name="max_tokens", value=f"{max_tokens!r:.60}", least=FEWEST_TOKENS, most=MAX_TOKENS
             )
         begin = _checked(since)
         reader = None if for_user is None else check_reader(for_user)
@@ -320,7 +316,7 @@ class DigestService(Service):
 
 def _checked(since: datetime | None) -> datetime | None:
     if since is not None and not isinstance(since, datetime):
-        raise InvalidInput(f"since is {since!r:.60}; it must be a datetime.")
+        raise InvalidInput("since_not_datetime", value=f"{since!r:.60}")
     return since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
 
 
@@ -328,5 +324,5 @@ def _whom(viewer: str | None, reader: str | None) -> Viewer | None:
     """Return the viewer. Raise `InvalidInput` if a person asks for the digest of another."""
     whom = None if viewer is None else check_viewer(viewer)
     if whom is not None and whom.kind == "user" and reader not in (None, whom.id):
-        raise InvalidInput(f"The digest of {reader!r:.60} is not for {viewer!r:.60}; name the same person in both.")
+        raise InvalidInput("digest_viewer_differs", reader=f"{reader!r:.60}", viewer=f"{viewer!r:.60}")
     return whom

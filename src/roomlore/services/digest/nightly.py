@@ -88,7 +88,7 @@ class NightlyDigests(Service):
         tenant, room_id, tick = str(arguments["tenant"]), str(arguments["room_id"]), int(arguments["tick"])
         webhook = self._webhook
         if webhook is None:
-            raise Unavailable("digest_webhook is not set, so the digest cannot be sent.")
+            raise Unavailable("digest_webhook_missing")
 
         async def make() -> Json:
             return await self._made(tenant, room_id, tick)

@@ -13,6 +13,7 @@ from roomlore.core.digest.written import Window, Written, read_written, reasons_
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.evolution.requests import Mode, Rejected
 from roomlore.core.text import language as language_of
+from roomlore.core.texts import Phrase
 from roomlore.ports.language import Language, LanguageModels, Prompts
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ async def ask(
             )
             return await models.complete(options.model, request, timeout_seconds=MODEL_SECONDS)
     except TimeoutError:
-        late = f"the model took longer than {MODEL_SECONDS:g} s"
+        late = Phrase("model_late", seconds=f"{MODEL_SECONDS:g}")
         raise ModelUnavailable(late, cause="timeout") from None
 
 
@@ -97,8 +98,8 @@ class Writing:
             return True
         if mode == "llm":
             raise ModelUnavailable(
-                f"No provider of the model {self._options.model!r} can be asked: give one a key, or ask for the mode "
-                "'offline'. `roomlore models` shows how each stands.",
+                "model_without_key_but_offline",
+                model=repr(self._options.model),
                 cause="unreachable",
             )
         return False

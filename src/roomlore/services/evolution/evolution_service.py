@@ -131,7 +131,7 @@ class EvolutionService(Service):
         async with self._storage.reading(tenant) as work:
             found = await find_result(work, evolution_id=evolution_id)
         if found is None:
-            raise NotFound(f"There is no evolution {evolution_id!r:.80}: it is not done, or had nothing to read.")
+            raise NotFound("evolution_not_done_or_empty", evolution=f"{evolution_id!r:.80}")
         return found
 
     async def enqueue(self, piece: Piece, *, others: Sequence[Piece] = ()) -> None:

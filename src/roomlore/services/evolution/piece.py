@@ -78,9 +78,9 @@ class Piece:
         """Return the first piece. Raise `InvalidInput` for a scope that does not evolve, or not in this mode."""
         kind, _, name = scope.partition(":")
         if kind == "agent":
-            raise InvalidInput("What an agent remembers does not evolve; name a group or a user, such as 'user:anna'.")
+            raise InvalidInput("evolution_of_agent")
         if kind == "user" and mode == "offline":
-            raise InvalidInput("Rules find nothing about one person: to evolve facts of a user a model is needed.")
+            raise InvalidInput("evolution_rules_need_group")
         return cls(tenant, scope, days, mode, evolution_id, name if kind == "group" else "", goes_on)
 
     def next(self) -> "Piece":

@@ -13,6 +13,7 @@ from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.reading import name_of
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
+from roomlore.core.texts import Phrase
 from roomlore.ports.audience import view_for
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import UnitOfWork
@@ -91,7 +92,7 @@ class Reading(Service):
             room = await work.rooms.find(room_id=piece.room_id)
             marks = await work.progress.marks(room_id=piece.room_id, names=[piece.watermark])
         if room is None:
-            return f"There is no room {piece.room_id!r:.80} yet; a room appears with its first message."
+            return Phrase("room_not_there_yet", room=f"{piece.room_id!r:.80}")
         if not marks and room.messages:
             last = "day" if piece.days == 1 else f"{piece.days:g} days"
             return f"There are no messages of the last {last}. Older ones are there: ask for more days."

@@ -257,17 +257,16 @@ class ImportService(Service):
         the tenant may add, `StorageUnavailable`, `Unavailable`.
         """
         if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= _MOST_PROCESSES:
-            raise InvalidInput(f"processes is {processes!r}; it must be a whole number from 1 to {_MOST_PROCESSES}.")
+            raise InvalidInput(
+                "number_from_one_to_outside", name="processes", value=repr(processes), most=_MOST_PROCESSES
+            )
         asked = [paths] if isinstance(paths, str | Path) else list(paths)
         looked = [await asyncio.to_thread(self._find, path, format) for path in asked]
         found = [file for one in looked for file in one.exports]
         if not found:
-            raise InvalidInput("there is nothing to import: give the path of at least one export")
+            raise InvalidInput("import_nothing")
         if room_id and len(found) > 1:
-            raise InvalidInput(
-                f"{len(found)} exports would all go into the room {room_id!r}: leave the room out, so that each chat"
-                " gets a room of its own, or import them one at a time"
-            )
+            raise InvalidInput("exports_into_one_room", count=len(found), room=repr(room_id))
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
         reports: list[ImportReport] = []
         async with self._in_processes(processes) as adding:

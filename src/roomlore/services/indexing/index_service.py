@@ -111,9 +111,9 @@ class IndexingService(Service):
         `ModelUnavailable`, `VectorsUnavailable`.
         """
         if part not in (None, "words", "vectors"):
-            raise InvalidInput(f"part is 'words' or 'vectors', or left out for both; it is {part!r}.")
+            raise InvalidInput("index_part_unknown", value=repr(part))
         if part == "vectors" and not self._vectors:
-            raise InvalidInput("No embedder is configured: set `embeddings` to 'offline' or 'openai' first.")
+            raise InvalidInput("embedder_missing")
         if not resume:
             await self._begin(part)
         if part != "vectors":

@@ -106,7 +106,7 @@ class VectorIndexing(Service):
             await self._prepare(stored)
             return stored
         if stored.cursor == START and self._clock.now() - stored.updated_at < _TIME_TO_PREPARE:
-            raise VectorsUnavailable("Another process makes the vector index anew just now.")
+            raise VectorsUnavailable("vector_index_being_made")
         log.warning("the vector index was lost and is being rebuilt", extra={"index": self.indexed.name})
         return await self._begin(stored)
 
@@ -138,7 +138,7 @@ class VectorIndexing(Service):
             if kept:
                 await self.indexed.outbox(work).clear()
         if not kept:
-            raise VectorsUnavailable("Another process began to rebuild the vector index just now; its work goes on.")
+            raise VectorsUnavailable("vector_index_rebuilding")
         self._began = state.generation
         await self._prepare(state)
         return state

@@ -93,7 +93,7 @@ class Past(Service):
         """Return the changes between `start` and `end`; `end` is now by default. Raise `InvalidInput`."""
         begins, ends = _moment(start, "start"), self._clock.now() if end is None else _moment(end, "end")
         if ends < begins:
-            raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
+            raise InvalidInput("end_before_start", end=ends.isoformat(), start=begins.isoformat())
         before, after = await self._walk(scope, begins), await self._walk(scope, ends)
         was, now = await self._chosen(scope, before), await self._chosen(scope, after)
         async with self._storage.reading(self._tenant) as work:
@@ -111,7 +111,7 @@ class Past(Service):
         async with self._storage.reading(self._tenant) as work:
             heads = await work.memories.heads(memory_ids=[memory_id])
             if memory_id not in heads:
-                raise NotFound(f"There is no memory {memory_id!r:.80}.")
+                raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
             head = heads[memory_id]
             versions = await self._origins(work, head)
             logged = await work.memories.changes_of_memories(memory_ids=list(versions))
@@ -211,5 +211,5 @@ def _moment(given: datetime, name: str) -> datetime:
     """Return the time in UTC. Raise `InvalidInput` if it is no time."""
     moment = check_moment(given, name)
     if moment is None:
-        raise InvalidInput(f"{name} is None; give a datetime.")
+        raise InvalidInput("time_is_none", name=name)
     return moment

@@ -61,14 +61,14 @@ async def the_only(work: UnitOfWork, *, part: str, what: Named) -> str:
     Raise `NotFound`, and `InvalidInput` if there are several.
     """
     if what not in get_args(Named):
-        raise InvalidInput(f"what is {what!r:.60}; it is one of {', '.join(get_args(Named))}.")
+        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.60}", known=", ".join(get_args(Named)))
     if not isinstance(part, str) or not part:
-        raise InvalidInput(f"The id is {part!r:.60}; give the id of a {what}, or its beginning or end.")
+        raise InvalidInput("id_blank_of_kind", value=f"{part!r:.60}", what=what)
     if await _is_there(work, part, what):
         return part
     found = await _like(work, part, what) if len(part) >= _SHORTEST else []
     if not found:
-        raise NotFound(f"There is no {what} {part!r:.80}.")
+        raise NotFound("id_unknown_of_kind", what=what, id=f"{part!r:.80}")
     if len(found) > 1:
         raise several_ids(part, found)
     return found[0]
@@ -190,9 +190,9 @@ class MemoryService(Service):
         `StorageUnavailable`.
         """
         if not isinstance(memories, Iterable) or isinstance(memories, str):
-            raise InvalidInput(f"Give a list of roomlore.NewMemory, not {memories!r:.60}.")
+            raise InvalidInput("memories_not_list", value=f"{memories!r:.60}")
         if on_conflict not in ("raise", "report"):
-            raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r:.60}.")
+            raise InvalidInput("on_conflict_invalid", value=f"{on_conflict!r:.60}")
         return await self._writer.add(list(memories), on_conflict=on_conflict)
 
     async def update(
@@ -254,14 +254,14 @@ class MemoryService(Service):
             await self._check_led(memory_id, found, viewer)
         seen = await self._visible([found], viewer)
         if not seen:
-            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
         return seen[0]
 
     async def _check_led(self, memory_id: str, head: Memory, viewer: str) -> None:
         """Raise `NotFound` unless the viewer may see the version with this id and be led from it to the head."""
         version = await self.get(memory_id)
         if not (await self._visible([version], viewer) and await self._leads(version, head, viewer)):
-            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
 
     async def _leads(self, version: Memory, head: Memory, viewer: str) -> bool:
         """Return True if the version is one of the head's own memory, or if the viewer may see all versions of its
@@ -290,7 +290,7 @@ class MemoryService(Service):
             whom, now = check_viewer(viewer), self._clock.now()
             view = await view_for(work, viewer=whom, memories=[head], now=now)
         if not is_heard(head, view):
-            raise Forbidden(f"The memory {memory_id!r:.80} was only shared with {viewer:.80}, who may not change it.")
+            raise Forbidden("memory_only_shared", memory=f"{memory_id!r:.80}", viewer=f"{viewer:.80}")
         await self.check_cited([one for one in citing if one not in head.sources], viewer)
 
     async def as_told(self, memories: Sequence[Memory], viewer: str | None) -> list[Memory]:
@@ -327,10 +327,7 @@ class MemoryService(Service):
         for name in found:
             known = name in seen and heads[name].memory_id in seen
             if not known or not await self._leads(found[name], heads[name], viewer):
-                raise Conflict(
-                    f"Memory {name!r:.80} is there with other content; nothing was added. Update it, or give another "
-                    "memory_id."
-                )
+                raise Conflict("memory_exists", memory=f"{name!r:.80}")
         now = self._clock.now()
         return [said_there_now(new, check_viewer(viewer), now) for new in memories]
 
@@ -440,7 +437,7 @@ class MemoryService(Service):
         if viewer is not None:
             found = await self._visible(found, viewer)
         if not found:
-            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
         return found[0]
 
     async def named(self, part: str, what: Named = "memory") -> str:
@@ -606,7 +603,7 @@ class MemoryService(Service):
         async with self._storage.reading(self._tenant) as work:
             found = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
         if not found:
-            raise NotFound(f"There is no record {evolution_id!r:.80} of what made memories.")
+            raise NotFound("memory_origin_unknown", evolution=f"{evolution_id!r:.80}")
         return found[0]
 
     async def evolutions(self, scope: str, *, before: str | None = None, limit: int = 20) -> list[Evolution]:
@@ -619,6 +616,6 @@ class MemoryService(Service):
 def _standing(status: Status, now: datetime) -> dict[str, Any]:
     """Return the filters of a list."""
     if not isinstance(status, str) or status not in _STATUSES:
-        raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(_STATUSES)}.")
+        raise InvalidInput("choice_unknown", name="status", value=f"{status!r:.60}", known=", ".join(_STATUSES))
     held = {"active": {"held_at": now}, "ended": {"ended_by": now}}
     return {"status": _STATUSES[status], **held.get(status, {})}

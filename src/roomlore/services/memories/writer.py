@@ -95,7 +95,7 @@ async def catch_up(work: UnitOfWork, in_force: InForce, stored: Scope) -> None:
     """Apply the changes up to the scope's last one. Raise `Conflict` if that is another scope of the same name: the one
     that was read is forgotten."""
     if in_force.created_at not in (None, stored.created_at):
-        raise Conflict(f"The memories of {stored.scope!r:.80} were forgotten meanwhile; try again.")
+        raise Conflict("memories_forgotten", scope=f"{stored.scope!r:.80}")
     missed = stored.changes - in_force.number
     if missed > 0:
         in_force.follow(await work.memories.changes(scope=stored.scope, after=in_force.number, limit=missed))
@@ -111,11 +111,11 @@ class _Batch:
     @classmethod
     def of(cls, memories: Sequence[NewMemory], zone: tzinfo) -> "_Batch":
         if len(memories) > MAX_BATCH:
-            raise InvalidInput(f"{len(memories)} memories in one call; add at most {MAX_BATCH} at a time.")
+            raise InvalidInput("memory_batch_too_large", count=len(memories), most=MAX_BATCH)
         by_scope: dict[str, list[tuple[int, NewMemory]]] = {}
         for place, memory in enumerate(memories):
             if not isinstance(memory, NewMemory):
-                raise InvalidInput(f"Item {place} is {memory!r:.60}; it must be a roomlore.NewMemory.")
+                raise InvalidInput("memory_item_invalid", place=place, value=f"{memory!r:.60}")
             good = checked(memory, zone)
             by_scope.setdefault(good.scope, []).append((place, good))
         return cls({scope: by_scope[scope] for scope in sorted(by_scope)}, len(memories))
@@ -316,7 +316,7 @@ class MemoryWriter(Service):
         async with self._storage.reading(self._tenant) as work:
             found = await work.memories.heads(memory_ids=[memory_id])
         if memory_id not in found:
-            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
         return found[memory_id]
 
     async def _lineages(self, work: UnitOfWork, memory_ids: Sequence[str]) -> dict[str, Lineage]:
@@ -342,17 +342,14 @@ def _with_evidence(new: NewMemory, said: Mapping[Source, Origin]) -> NewMemory:
 def _in_force(lineage: Lineage, expected: str | None) -> Memory:
     versions.expect(lineage.head, expected)
     if lineage.head.status is not MemoryStatus.ACTIVE:
-        raise Conflict(f"Memory {lineage.head.memory_id!r:.80} was deleted; add it anew.")
+        raise Conflict("memory_deleted_add", memory=f"{lineage.head.memory_id!r:.80}")
     return lineage.head
 
 
 def _check(done: Sequence[Remembered], on_conflict: OnConflict) -> None:
     clash = next((one for one in done if one.outcome == "conflict"), None)
     if clash is not None and on_conflict == "raise":
-        raise Conflict(
-            f"Memory {clash.memory.memory_id!r:.80} is there with other content; nothing was added. Update it, or give "
-            "another memory_id."
-        )
+        raise Conflict("memory_exists", memory=f"{clash.memory.memory_id!r:.80}")
 
 
 def _check_unique(wanted: Memory, in_force: InForce, now: datetime) -> None:
@@ -361,7 +358,7 @@ def _check_unique(wanted: Memory, in_force: InForce, now: datetime) -> None:
 
     other = in_force.saying(wanted.statement, wanted.evidence, known_to=known_to, beside=wanted.lineage_id)
     if other is not None:
-        raise Conflict(f"Memory {other.memory_id!r:.80} says that already; delete one of the two.")
+        raise Conflict("memory_repeated", memory=f"{other.memory_id!r:.80}")
 
 
 async def retried(work: Callable[[], Awaitable[T]]) -> T:
@@ -391,7 +388,7 @@ class Reviser(Service):
             own = await work.memories.changes_of_evolution(evolution_id=evolution_id)
             known = own or await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
         if not known:
-            raise NotFound(f"There is no evolution {evolution_id!r:.80}.")
+            raise NotFound("evolution_unknown", evolution=f"{evolution_id!r:.80}")
         return await retried(lambda: self._revert(own, why)) if own else []
 
     async def restore(self, memory_id: str, reason: str) -> Memory:
@@ -417,12 +414,12 @@ class Reviser(Service):
     async def _share(self, memory_id: str, target: str, by: str | None, ends: bool, reason: str) -> Memory:
         scope, now = (await self._version(memory_id)).scope, self._clock.now()
         if by is not None and scope != f"user:{by}":
-            raise Forbidden("Only the person that a memory is about, or an administrator, may share it.")
+            raise Forbidden("share_not_permitted")
         async with self._storage.writing(self._tenant) as work:
             number = await self._lock(work, scope, {}, now)
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
-                raise Conflict(f"Memory {head.memory_id!r:.80} was deleted; restore it first.")
+                raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
             others = tuple(one for one in head.shared_with if one != target)
             shared = replace(head, shared_with=others if ends else (*others, target))
             if set(shared.shared_with) == set(head.shared_with):
@@ -473,7 +470,7 @@ class Reviser(Service):
             number = await self._lock(work, scope, {}, now)
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
-                raise Conflict(f"Memory {head.memory_id!r:.80} was deleted; restore it first.")
+                raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
             strong = replace(head, strength=value, supported_at=now)
             change = Change(
                 number=number + 1,
@@ -491,7 +488,7 @@ class Reviser(Service):
         async with self._storage.reading(self._tenant) as work:
             found = await work.memories.by_id(memory_ids=[memory_id])
         if not found:
-            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
         return found[0]
 
     async def _with_heads(self, work: UnitOfWork, memory_ids: Sequence[str]) -> list[Memory]:
@@ -520,7 +517,7 @@ def _in_force_again(version: Memory, logged: Sequence[Change], now: datetime) ->
     """Return the version as it was when it was last active, or after it was redacted: a deletion may have changed its
     change summary. The request to restore it supports it."""
     if is_redacted(version):
-        raise InvalidInput(f"Memory {version.memory_id!r:.80} was redacted; there is nothing left to restore.")
+        raise InvalidInput("memory_redacted", memory=f"{version.memory_id!r:.80}")
     last = [one for one in logged if one.memory.status is MemoryStatus.ACTIVE or one.action is Action.REDACT]
     summary = last[-1].memory.change_summary if last else version.change_summary
     return replace(
@@ -553,4 +550,4 @@ def _check_all_unique(changes: Sequence[Change], before: Kinds) -> None:
         saying = before[new.kind].all_saying(new.statement)
         same = {one.memory_id for one in saying if heard_there(one, new.evidence)}
         if new.memory_id not in same and same - ours:
-            raise Conflict(f"Memory {min(same - ours)!r:.80} says that already; delete one of the two.")
+            raise Conflict("memory_repeated", memory=f"{min(same - ours)!r:.80}")

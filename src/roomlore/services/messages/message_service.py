@@ -82,10 +82,10 @@ class MessageService(Service):
         report tells. Raise `InvalidInput` for input that cannot be stored, `StorageUnavailable`.
         """
         if not isinstance(messages, Iterable | Message):
-            raise InvalidInput(f"Give one roomlore.Message or a list of them, not {messages!r:.60}.")
+            raise InvalidInput("messages_to_add_invalid", value=f"{messages!r:.60}")
         batch = [messages] if isinstance(messages, Message) else list(messages)
         if on_conflict not in ("raise", "report"):
-            raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
+            raise InvalidInput("on_conflict_invalid", value=repr(on_conflict))
         # Not in a thread for a long text, which is quickly checked: the next message would come first.
         await in_thread_if_large(weight(batch, texts=False), lambda: check(batch, self._limits))
         report = report_of(await self._ingest.add(by_room(batch), strict=on_conflict == "raise"))
@@ -144,7 +144,7 @@ class MessageService(Service):
         Raise `NotFound` if there is none, `InvalidInput` that lists some of them if several match.
         """
         if not isinstance(part, str) or not part:
-            raise InvalidInput(f"The id is {part!r:.60}; give the id of a message, or its beginning or end.")
+            raise InvalidInput("message_id_blank", value=f"{part!r:.60}")
         async with self._storage.reading(self._tenant) as work:
             if await work.rooms.find(room_id=room_id) is None:
                 raise unknown_room(room_id)
@@ -241,9 +241,9 @@ class MessageService(Service):
         that, so that edits may arrive in any order; `NotFound`, `InvalidInput`.
         """
         if text is None and metadata is None and mentions is None:
-            raise InvalidInput("Give what to change: text, metadata or mentions.")
+            raise InvalidInput("change_missing")
         if not isinstance(mentions, list | tuple | None):
-            raise InvalidInput(f"mentions is {mentions!r:.60}; it must be a list of sender ids.")
+            raise InvalidInput("mentions_invalid", value=f"{mentions!r:.60}")
         try:
             return await self._edit(room_id, message_id, text, metadata, mentions, edited_at)
         except NotFound:
@@ -262,12 +262,14 @@ class MessageService(Service):
     ) -> StoredMessage:
         at = self._clock.now() if edited_at is None else parse_time(edited_at)
         if at is None:
-            raise InvalidInput(f"edited_at is {edited_at!r:.60}; it must be a datetime within the years 1 to 9999.")
+            raise InvalidInput("edited_at_invalid", value=f"{edited_at!r:.60}")
         async with self._storage.writing(self._tenant) as work:
             await self._lock(work, room_id)
             entry = await self._entry(work, room_id, message_id)
             if edited_at is not None and entry.message.edited_at is not None and entry.message.edited_at > at:
-                raise Conflict(f"Message {message_id!r} was edited later, at {entry.message.edited_at.isoformat()}.")
+                raise Conflict(
+                    "message_edited_later", message_id=repr(message_id), at=entry.message.edited_at.isoformat()
+                )
             message = replace(
                 entry.message,
                 text=entry.message.text if text is None else text,
@@ -367,4 +369,4 @@ class MessageService(Service):
 
 
 def _unknown_message(room_id: str, message_id: str) -> NotFound:
-    return NotFound(f"Room {room_id!r} has no message {message_id!r:.80}.")
+    return NotFound("message_unknown", room=repr(room_id), message=f"{message_id!r:.80}")

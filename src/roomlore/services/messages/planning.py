@@ -61,11 +61,7 @@ class Plan:
 def check_conflicts(message_ids: Sequence[str]) -> None:
     """Raise `Conflict` if there are ids of messages that are stored, or earlier in the batch, with other content."""
     if message_ids:
-        raise Conflict(
-            f"{len(message_ids)} message(s) are stored already with other content, or are twice in this batch, "
-            f"{message_ids[0]!r} for one; nothing was added. Edit a message to change it, or give on_conflict=report "
-            "to add the others."
-        )
+        raise Conflict("messages_conflict", count=len(message_ids), example=repr(message_ids[0]))
 
 
 def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:

@@ -128,12 +128,12 @@ class Filters:
     def of(cls, senders: Sequence[str] | None, since: datetime | None, until: datetime | None) -> "Filters":
         """Return checked filters. Raise `InvalidInput`."""
         if senders is not None and not _are_names(senders):
-            raise InvalidInput(f"sender_ids is {senders!r:.60}; give a list of at most {MAX_SENDERS} sender ids.")
+            raise InvalidInput("sender_ids_invalid", value=f"{senders!r:.60}", most=MAX_SENDERS)
         for name, value in (("since", since), ("until", until)):
             if value is not None and not isinstance(value, datetime):
-                raise InvalidInput(f"{name} is {value!r:.60}; give a datetime.")
+                raise InvalidInput("datetime_needed", name=name, value=f"{value!r:.60}")
         if since is not None and until is not None and to_micros(since) >= to_micros(until):
-            raise InvalidInput(f"since ({since}) is not before until ({until}), so nothing can lie between them.")
+            raise InvalidInput("since_not_before_until", since=since, until=until)
         return cls(None if senders is None else tuple(senders), since, until)
 
     def among(self, facts: RoomFacts) -> Ints | None:
@@ -189,7 +189,7 @@ class MessageSearch(Searching):
         conversation: bool = False,
     ) -> SearchAnswer:
         if not isinstance(room_id, str):
-            raise InvalidInput(f"room_id is {room_id!r:.60}; give a room's id, a string.")
+            raise InvalidInput("room_id_not_text", value=f"{room_id!r:.60}")
         check_search(query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
         known = await self._known_facts(room_id)
@@ -322,15 +322,15 @@ def hit_of(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mappin
 def check_search(query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
     """Raise `InvalidInput` unless a search can be made of this."""
     if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("The query is empty; give a few words or a question.")
+        raise InvalidInput("query_empty")
     if len(query) > MAX_QUERY_CHARS:
-        raise InvalidInput(f"The query has {len(query)} characters; give at most {MAX_QUERY_CHARS}.")
+        raise InvalidInput("query_too_long", count=len(query), most=MAX_QUERY_CHARS)
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
-        raise InvalidInput(f"limit is {limit!r}; give a whole number from 1 to {MAX_HITS}.")
+        raise InvalidInput("number_to_give_from_one", name="limit", value=repr(limit), most=MAX_HITS)
     if mode not in ("hybrid", "lexical"):
-        raise InvalidInput(f"mode is 'hybrid' or 'lexical', not {mode!r}.")
+        raise InvalidInput("search_mode_invalid", value=repr(mode))
     if not (asked_at is None or asked_at == "newest" or isinstance(asked_at, datetime)):
-        raise InvalidInput(f"asked_at is {asked_at!r:.60}; give a datetime, 'newest', or leave it out for now.")
+        raise InvalidInput("asked_at_invalid", value=f"{asked_at!r:.60}")
 
 
 MAX_ROOMS = 200

@@ -112,7 +112,7 @@ class Forgettings(Service):
             return report
         if (state is not None and state.status in RETRIABLE) or await self._is_recorded(tenant, user_id):
             why = (state.error or f"The job was {state.status}.") if state else "The job is not there any more."
-            raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
+            raise StorageUnavailable("forgetting_failed", why=why)
         if state is None:
             stored = await self._forgetter.forget(tenant=tenant, user_id=user_id, dry_run=True)
             if stored.found:
@@ -191,7 +191,7 @@ class Forgettings(Service):
         if left := unfinished(report.left):
             self._so_far[work_id] = report
             places = " ".join(f"{one.place} ({one.count}): {one.why}" for one in left)
-            raise StorageUnavailable(f"Something of a person is left; it is tried again later. {places}")
+            raise StorageUnavailable("forgetting_incomplete", places=places)
         await self._compacted(tenant, report)
         if work_id in self._waiting:
             self._reports[work_id] = report
@@ -283,7 +283,7 @@ def _whose(own: str, user_id: str) -> str:
 
 def _not_of_them(work_id: str) -> NotFound:
     job_id = work_id.partition(":")[2]
-    return NotFound(f"There is no job {job_id!r:.80} that forgets this person; begin one, or give the id that it has.")
+    return NotFound("forgetting_job_unknown", job=f"{job_id!r:.80}")
 
 
 def _told(report: ForgetReport) -> str:

@@ -9,6 +9,7 @@ from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
 from roomlore.core.text import fold
+from roomlore.core.texts import Phrase
 from roomlore.ports.audience import has_id
 from roomlore.ports.durable import owner_prefix
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -47,7 +48,7 @@ class PrivacyService:
                 return
             person = owner_of(given)
             if person and await self._is_known(work, person):
-                raise NameNotId(f"{given!r:.80} is a scope; the id of the person is {person!r:.80}.")
+                raise NameNotId("scope_for_person", scope=f"{given!r:.80}", person=f"{person!r:.80}")
             known = await self._called(work, given)
         if known:
             raise _name_not_id(given, known)
@@ -162,20 +163,18 @@ class PrivacyService:
         async with self._storage.reading(self._tenant) as work:
             there = await has_id(work, scope=scope)
         if not there:
-            raise NotFound(
-                f"There is nothing to check in {scope!r:.80}: nothing is remembered, and nobody has this id."
-            )
+            raise NotFound("scope_unknown_to_check", scope=f"{scope!r:.80}")
 
 
 def _name_not_id(name: str, known: Sequence[str]) -> NameNotId:
-    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    more = Phrase("and_more", count=len(known) - _NAMED) if len(known) > _NAMED else ""
     named = ", ".join(f"{one:.80}" for one in known[:_NAMED])
-    return NameNotId(f"Nobody has the id {name!r:.80}; it is the name of {named}{more}. Give the id of one.")
+    return NameNotId("person_named", name=f"{name!r:.80}", known=named, more=more)
 
 
 def _checked(user_id: object) -> str:
     if not isinstance(user_id, str) or not user_id.strip():
-        raise InvalidInput(f"The person is {user_id!r:.60}; give the sender id that the messages have.")
+        raise InvalidInput("person_invalid", value=f"{user_id!r:.60}")
     if len(user_id) > MAX_ID_CHARS:
-        raise InvalidInput(f"The sender id has {len(user_id)} characters; at most {MAX_ID_CHARS}.")
+        raise InvalidInput("sender_id_too_long", count=len(user_id), most=MAX_ID_CHARS)
     return user_id

@@ -113,9 +113,7 @@ class ReplyStore:
         """Return the progress of a reply to a message that waits for the database, from what waits there."""
         asked = next(one for one in waiting if one.id == message.id)
         if not is_same(asked, message):
-            raise Conflict(
-                f"Message {message.id!r:.80} was given already with other content; give this one another id."
-            )
+            raise Conflict("message_given_differently", message=f"{message.id!r:.80}")
         reply_id = reply_ids(message.id, agent_id)[0]
         people = {one.sender_id: one.sender_name for one in waiting if one.role is Role.USER}
         return Place(
@@ -147,12 +145,9 @@ class ReplyStore:
             await self._store(message, agent_id)
             place = await self._place(message, agent_id, agent_name)
         if place is None:
-            raise NotFound(f"Message {message.id!r:.80} was deleted; give what is said anew another id.")
+            raise NotFound("message_deleted_say_anew", message=f"{message.id!r:.80}")
         if not is_same(place.message, message):
-            raise Conflict(
-                f"Message {message.id!r:.80} is stored already with other content; use edit to change a message, or "
-                "give this one another id."
-            )
+            raise Conflict("message_stored_use_edit", message=f"{message.id!r:.80}")
         return place
 
     async def _store(self, message: Message, agent_id: str) -> None:
@@ -264,16 +259,14 @@ class ReplyStore:
             try:
                 async with self._storage.reading(self._tenant) as work:
                     if not await self._found(work, place.message.room_id, [place.message.id]):
-                        raise NotFound("The message was deleted meanwhile.")
+                        raise NotFound("message_deleted_meanwhile")
                 await self._write(place.session, messages, place.message.sender_id, place.agent_id)
             except StorageUnavailable:
                 if wait is None:
                     raise
                 await asyncio.sleep(wait)
             except Conflict as error:
-                raise Conflict(
-                    "Another process replied to this message meanwhile, and was faster; ask again for what it said."
-                ) from error
+                raise Conflict("replied_elsewhere") from error
             else:
                 return
 
@@ -335,7 +328,7 @@ class ReplyStore:
                 return reply_id, None
             if taken[reply_id]:
                 return reply_id, (await self._found(work, room_id, [reply_id])).get(reply_id)
-        raise Conflict(f"{len(ids)} replies to this message were deleted; give what is said anew another id.")
+        raise Conflict("replies_deleted", count=len(ids))
 
     async def _rounds(self, work: UnitOfWork, room_id: str, reply_id: str, agent_id: str) -> tuple[Round, ...]:
         if not await self._found(work, room_id, [calls_id(reply_id, 0)]):
@@ -366,9 +359,9 @@ def _check_questions(waited: Sequence[Deferred], found: Mapping[str, StoredMessa
     for one in waited:
         stored = found.get(one.asked.id)
         if stored is not None and not stored.edited_at and not is_same(stored, replace(one.asked, sent_at=None)):
-            raise Conflict(f"Message {one.asked.id!r:.80} is stored already with other content.")
+            raise Conflict("message_stored_differently", message=f"{one.asked.id!r:.80}")
         if one.asked.id in gone or not (one.is_question or one.asked.id in known):
-            raise NotFound("The message was deleted meanwhile.")
+            raise NotFound("message_deleted_meanwhile")
         known.add(one.asked.id)
 
 
@@ -376,10 +369,7 @@ def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:
     """Return the message. Raise `Conflict` if it is another sender's with the id of the agent's reply."""
     if is_own(message, agent_id):
         return message
-    raise Conflict(
-        f"The message {message.id!r:.80} has the id of this reply and is none of the agent's; delete it, or give the "
-        "message to reply to another id."
-    )
+    raise Conflict("reply_id_taken", message=f"{message.id!r:.80}")
 
 
 def usage_so_far(rounds: Sequence[Round]) -> Usage:

@@ -218,7 +218,7 @@ class Talk:
         """Store the results of the caller's tools."""
         draft = self._draft
         if self._place.problem and self._asked.request.tool_results:
-            raise StorageUnavailable(f"The tool calls of these results cannot be read now. {self._place.problem}")
+            raise StorageUnavailable("tool_calls_unreadable", problem=self._place.problem)
         given = [replace(result, content=self._bounded(result.content)) for result in self._asked.request.tool_results]
         new = matched(draft.rounds, given)
         for one in draft.rounds:
@@ -251,7 +251,7 @@ class Talk:
         except RoomloreError as error:
             self._draft.fresh = fresh
             if isinstance(error, InvalidInput):
-                raise BadModelOutput("What the model wants of tools is too much to be stored; ask again.") from error
+                raise BadModelOutput("tool_calls_too_large") from error
             raise
 
     def _problem_with(self, call: ToolCall, longest: int) -> str:
@@ -294,7 +294,7 @@ class Talk:
         if closing:
             yield self._show(self._separated(closing)[: self._parts.limits.text_chars - draft.characters])
         if not draft.text_of_round().strip():
-            raise BadModelOutput("The model answered nothing; ask again, or ask another model.")
+            raise BadModelOutput("model_answered_nothing")
         await self._keep()
         yield self._done()
 

@@ -66,7 +66,7 @@ class Background:
     def alone(self, key: Key) -> Iterator[None]:
         """Raise `Conflict` if the same reply is in progress in this process, since it would be paid for twice."""
         if key in self._under_way:
-            raise Conflict("A reply to this message is being written already; wait for it, then ask again.")
+            raise Conflict("reply_under_way")
         self._under_way.add(key)
         try:
             yield
@@ -211,29 +211,24 @@ class Asking:
 
     def _check_message(self, message: Message) -> None:
         if not isinstance(message, Message):
-            raise InvalidInput(f"Give one roomlore.Message to reply to, not {message!r:.60}.")
+            raise InvalidInput("reply_message_invalid", value=f"{message!r:.60}")
         check([message], self._limits)
         if message.role != Role.USER:
-            raise InvalidInput(f"Message {message.id!r:.80} has the role {message.role!s}; a reply answers a user's.")
+            raise InvalidInput("reply_role_invalid", message=f"{message.id!r:.80}", role=f"{message.role!s}")
 
     async def model(self, model_id: str | None) -> str:
         """Return the model that replies. Raise `NotFound` for an unknown one, `InvalidInput` if none can be chosen."""
         if not isinstance(model_id, str | None):
-            raise InvalidInput(f"model_id is {model_id!r:.60}; give the name of a model.")
+            raise InvalidInput("model_id_invalid", value=f"{model_id!r:.60}")
         known = await self._models.list_available_models(internal=True)
         shown = [model.model_id for model in known if not model.internal]
         wanted = model_id or self._options.model
         if wanted and wanted not in {model.model_id for model in known}:
-            raise NotFound(f"There is no model {wanted!r:.80}; there are {_named(shown)}.")
+            raise NotFound("model_unknown", model=f"{wanted!r:.80}", known=_named(shown))
         if not wanted and not shown:
-            raise InvalidInput(
-                "There is no model to reply; name one under `models:` in the section `memory:` of roomlore.yaml, or in "
-                "MEMORY_MODELS."
-            )
+            raise InvalidInput("reply_model_missing")
         if not wanted and len(shown) > 1:
-            raise InvalidInput(
-                f"Which model is to reply? Give model_id or set reply_model; there are {', '.join(shown)}."
-            )
+            raise InvalidInput("reply_model_unclear", known=", ".join(shown))
         return wanted or shown[0]
 
 
@@ -250,7 +245,7 @@ def _check_arguments(request: ReplyRequest, window: int) -> None:
     _check_integer("max_tokens", request.max_tokens, 1, window)
     _check_integer("max_tool_iterations", request.max_tool_iterations, 0, MAX_ROUNDS)
     if request.call_tool is not None and not callable(request.call_tool):
-        raise InvalidInput(f"call_tool is {request.call_tool!r:.60}; give an async function of a ToolCall.")
+        raise InvalidInput("call_tool_invalid", value=f"{request.call_tool!r:.60}")
     _check_options(request.options)
     _check_shown(request.shown)
 
@@ -258,36 +253,36 @@ def _check_arguments(request: ReplyRequest, window: int) -> None:
 def _check_name(name: object) -> None:
     _check_text("agent_name", name, "")
     if len(str(name)) > MAX_ID_CHARS:
-        raise InvalidInput(f"agent_name has {len(str(name))} characters; at most {MAX_ID_CHARS}.")
+        raise InvalidInput("id_too_long", name="agent_name", count=len(str(name)), most=MAX_ID_CHARS)
 
 
 def _check_options(options: object) -> None:
     if not isinstance(options, Mapping | None):
-        raise InvalidInput(f"options is {options!r:.60}; give a mapping of fields for the provider.")
+        raise InvalidInput("options_invalid", value=f"{options!r:.60}")
     others = sorted(_NO_OPTIONS.intersection(options or ()))
     if others:
-        raise InvalidInput(f"options may not name {others[0]}: it is an argument of its own, or what replies rest on.")
+        raise InvalidInput("option_reserved", name=others[0])
 
 
 def _check_shown(shown: object) -> None:
     if not isinstance(shown, list | tuple) or not all(isinstance(one, str) for one in shown):
-        raise InvalidInput(f"shown is {shown!r:.60}; give a list of ids of messages.")
+        raise InvalidInput("shown_invalid", value=f"{shown!r:.60}")
     if len(shown) > _MAX_SHOWN:
-        raise InvalidInput(f"shown has {len(shown)} ids; at most {_MAX_SHOWN}.")
+        raise InvalidInput("shown_too_many", count=len(shown), most=_MAX_SHOWN)
 
 
 def _check_text(name: str, value: object, default: str | None = None) -> None:
     if not (isinstance(value, str) or value is default):
-        raise InvalidInput(f"{name} is {value!r:.60}; it must be a text.")
+        raise InvalidInput("text_needed", name=name, value=f"{value!r:.60}")
 
 
 def _check_number(name: str, value: object, most: float) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is not None and not (number and 0 <= value <= most):  # type: ignore[operator]
-        raise InvalidInput(f"{name} is {value!r:.60}; give a number from 0 to {most}, or leave it out.")
+        raise InvalidInput("number_to_give_or_none", name=name, value=f"{value!r:.60}", most=most)
 
 
 def _check_integer(name: str, value: object, least: int, most: int) -> None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if value is not None and not (whole and least <= value <= most):  # type: ignore[operator]
-        raise InvalidInput(f"{name} is {value!r:.60}; give a whole number from {least} to {most}, or leave it out.")
+        raise InvalidInput("whole_number_to_give_or_none", name=name, value=f"{value!r:.60}", least=least, most=most)

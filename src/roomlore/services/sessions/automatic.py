@@ -91,7 +91,7 @@ class Summaries:
             max_tokens=max_tokens,
         )
         if not isinstance(answer, str):
-            raise BadModelOutput("The summariser gave no text.")
+            raise BadModelOutput("summariser_gave_nothing")
         return await asyncio.to_thread(self._kept, answer, segment, max_tokens)
 
     def _kept(self, answer: str, segment: Segment, max_tokens: int) -> str:

@@ -19,12 +19,8 @@ log = logging.getLogger(__name__)
 
 _STALE_SECONDS = 600.0
 """How long the summary of a context may come. A context whose messages have changed is then replaced by another."""
-_RESET = "The conversation was reset after what this summary covers; it stands for nothing any more."
-_MAY_BE_STALE = (
-    "Since a context asked for a checkpoint, messages of it were edited or deleted or somebody was forgotten. This "
-    "summary may be of that context, and covers_through does not tell: read a new context, summarise that and "
-    "pass it as context= (checkpoint_token over HTTP)."
-)
+_RESET = "conversation_was_reset"
+_MAY_BE_STALE = "summary_may_be_stale"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +69,7 @@ class Checkpointer(Service):
             raise _overtaken(seen)
         covers, assumed = await self._covers(segment, wanted)
         if covers < seen.covered:
-            raise Conflict(
-                "The checkpoint in force covers more than this summary; read the context and summarise anew."
-            )
+            raise Conflict("checkpoint_covers_more")
         checkpoint = replace(self._checkpoint(segment, wanted, summary, covers), coverage_assumed=assumed)
         async with self._storage.writing(segment.session.tenant) as work:
             await self._swap(work, segment, checkpoint, through=max(covers, wanted.mark.covers if wanted.mark else 0))
@@ -83,11 +77,9 @@ class Checkpointer(Service):
 
     def _checked(self, summary: str) -> str:
         if not isinstance(summary, str) or not (bare := without_label(summary)):
-            raise InvalidInput("A checkpoint needs a summary: a text that is not blank.")
+            raise InvalidInput("checkpoint_summary_missing")
         if len(bare) > self._summary_chars:
-            raise InvalidInput(
-                f"The summary has {len(bare)} characters; the limit is {self._summary_chars} (setting max_text_chars)."
-            )
+            raise InvalidInput("checkpoint_summary_too_long", count=len(bare), most=self._summary_chars)
         return bare
 
     async def _covers(self, segment: Segment, wanted: Wanted) -> tuple[int, bool]:
@@ -105,7 +97,7 @@ class Checkpointer(Service):
         if mark is None and arrival > session.covered and session.asked and not _holds(session.asked, segment):
             raise Conflict(_MAY_BE_STALE)
         if mark is not None and arrival > mark.covers:
-            raise InvalidInput("covers_through names a message that came after the context; give one that it has.")
+            raise InvalidInput("covers_through_after_context")
         return arrival, False
 
     def _assumed(self, segment: Segment) -> tuple[int, bool]:
@@ -146,8 +138,7 @@ class Checkpointer(Service):
             found = await work.messages.arrival_of(room_id=session.conversation_id, message_id=message_id)
         if found is None:
             raise NotFound(
-                f"Conversation {session.conversation_id!r} has no message {message_id!r}; covers_through is the id of "
-                "the last message the summary stands for."
+                "covers_through_unknown", conversation=repr(session.conversation_id), message=repr(message_id)
             )
         if not segment.partial and session.covered < found < session.next_arrival:
             raise _moved_on(Phrase("summarised_messages_changed"))
@@ -180,7 +171,7 @@ class Checkpointer(Service):
         room = await work.rooms.lock_known(room_id=seen.conversation_id)
         stored = await work.sessions.find(conversation_id=seen.conversation_id)
         if room is None or stored is None:
-            raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
+            raise NotFound("conversation_gone", conversation=repr(seen.conversation_id))
         if _basis(stored) != _basis(seen):
             raise _overtaken(stored)
         covered = range(seen.covered + 1, through + 1)
@@ -214,21 +205,22 @@ def _with(session: Session, checkpoint: Checkpoint) -> Session:
 
 
 def _overtaken(session: Session) -> Conflict:
-    now = f"checkpoint {session.checkpoint_id!r} is in force" if session.checkpoint else "no checkpoint is in force"
+    now = (
+        Phrase("checkpoint_in_force", checkpoint=repr(session.checkpoint_id))
+        if session.checkpoint
+        else Phrase("checkpoint_none")
+    )
     return _moved_on(now)
 
 
 def _moved_on(why: str) -> Conflict:
-    return Conflict(f"The conversation has moved on ({why}); read the context again and summarise what it shows.")
+    return Conflict("conversation_moved_on", why=why)
 
 
 def _whole(mark: Mark) -> int:
     """Return what a context covers. Raise `InvalidInput` if its history was truncated."""
     if mark.cut:
-        raise InvalidInput(
-            "The context of this summary was truncated, so its history lacks turns. Summarise its full_history, or the "
-            "beginning of that, and pass covers_through, the id of the last message summarised."
-        )
+        raise InvalidInput("summary_of_truncated_context")
     return mark.covers
 
 

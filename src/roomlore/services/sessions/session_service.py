@@ -118,10 +118,7 @@ class SessionKeeper(Service):
             with self._timed():
                 await self._writer.add({conversation_id: messages}, strict=True, along=keep)
         except Conflict as error:
-            raise Conflict(
-                f"Turn {messages[-1].turn_id!r} is stored already with other content or another time, and nothing was "
-                "changed; repeat the call as it was, or give another turn_id."
-            ) from error
+            raise Conflict("turn_stored_differently", turn=repr(messages[-1].turn_id)) from error
         if kept:
             return kept[-1], True
         async with self._storage.reading(self._tenant) as work:
@@ -347,9 +344,9 @@ class SessionService:
         check_ids({"user_id": user_id, "agent_code": agent_code, "turn_id": turn_id})
         for name, text in (("user_query", user_query), ("agent_response", agent_response)):
             if not isinstance(text, str | None):
-                raise InvalidInput(f"{name} is {text!r:.60}; it must be a text.")
+                raise InvalidInput("text_needed", name=name, value=f"{text!r:.60}")
         if not user_query and not agent_response:
-            raise InvalidInput("A turn needs user_query, agent_response or both.")
+            raise InvalidInput("turn_empty")
         turn = Turn(
             conversation_id=conversation_id,
             turn_id=turn_id or self._parts.backends.ids.new(),
@@ -430,7 +427,7 @@ class SessionService:
         options = self._options(None, recent_turns, None)
         for name, given in (("covers_through", covers_through), ("expected_checkpoint", expected_checkpoint)):
             if not isinstance(given, str | None):
-                raise InvalidInput(f"{name} is {given!r:.60}; it must be an id.")
+                raise InvalidInput("id_needed", name=name, value=f"{given!r:.60}")
         mark = mark_in(context, conversation_id)
         await self._check_shown(conversation_id, viewer)
         segment = await self._load(conversation_id, options)
@@ -564,7 +561,7 @@ class SessionService:
 
     async def _asked(self, conversation_id: str, query: str, options: WindowOptions) -> Segment:
         if not isinstance(query, str):
-            raise InvalidInput(f"query is {query!r:.60}; it must be a text.")
+            raise InvalidInput("text_needed", name="query", value=f"{query!r:.60}")
         return await self._load(conversation_id, options)
 
     async def _load(

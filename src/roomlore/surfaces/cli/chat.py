@@ -82,7 +82,7 @@ def _question_of(question: list[str] | None) -> str | None:
     else:
         text = text_of(STDIN)
     if not text.strip():
-        raise InvalidInput("There is no question; write one after `roomlore chat`, or into standard input.")
+        raise InvalidInput("question_missing")
     return text
 
 

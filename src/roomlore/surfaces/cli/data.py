@@ -156,11 +156,11 @@ def partition(
 
 def _refuse_mixtures(*, rebuilding: bool, links: bool, pending: bool, status: bool) -> None:
     if pending and (rebuilding or links or status):
-        raise InvalidInput("--pending rebuilds nothing; give it alone.")
+        raise InvalidInput("pending_not_alone")
     if links and (rebuilding or status):
-        raise InvalidInput("--links goes on by itself where it was broken off; give it alone.")
+        raise InvalidInput("links_not_alone")
     if status and rebuilding:
-        raise InvalidInput("--status does nothing but tell; give it alone, or with --json.")
+        raise InvalidInput("status_not_alone")
 
 
 def _resuming(part: Part | None) -> str:
@@ -569,6 +569,6 @@ def sink_of(output: Path | None) -> Iterator[BinaryIO]:
             yield file
         part.replace(output)
     except OSError as error:
-        raise InvalidInput(f"{output} cannot be written: {error.strerror}.") from error
+        raise InvalidInput("output_unwritable", path=output, why=error.strerror) from error
     finally:
         part.unlink(missing_ok=True)

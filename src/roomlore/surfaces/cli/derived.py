@@ -275,13 +275,13 @@ def _check(verb: Verb, options: list[_Option], values: Mapping[str, Any]) -> Non
     of."""
     for option in options:
         if option.off and values[option.off] and values[option.name] is not None:
-            raise InvalidInput(f"Give {option.flags[0]} or {option.flags[1]}, not both.")
+            raise InvalidInput("flags_exclude", flag=option.flags[0], other=option.flags[1])
     some = [alternative for alternative in options if alternative.argument.name in verb.some_of]
     if some and not any(
         values[alternative.name] not in (None, []) or values.get(alternative.off) for alternative in some
     ):
         flags = [flag for alternative in some for flag in alternative.flags]
-        raise InvalidInput(f"Say what to change: {', '.join(flags)}.")
+        raise InvalidInput("option_missing", flags=", ".join(flags))
 
 
 async def _read(
@@ -330,7 +330,7 @@ def _moment(lore: Lore, verb: Verb, option: _Option, words: str, edge: Edge) -> 
 def _time(lore: Lore, option: _Option, text: str) -> datetime:
     instant = parse_time(text, zone=lore.settings.search.zone)
     if instant is None:
-        raise InvalidInput(f"{option.label} is {text!r}; write a time such as 2024-05-01T12:30Z.")
+        raise InvalidInput("time_option_invalid", name=option.label, value=repr(text))
     return instant
 
 
@@ -345,7 +345,9 @@ def _check_span(
     begin, end = span
     until, since = arguments[end.argument.name], arguments[begin.argument.name]
     if verb.scope == "write" and last <= first:
-        raise InvalidInput(f"{end.label} {until!r:.60} is not after {begin.label} {since!r:.60}; change one of them.")
+        raise InvalidInput(
+            "span_empty", end=end.label, until=f"{until!r:.60}", start=begin.label, since=f"{since!r:.60}"
+        )
     if is_before(_moment(lore, verb, end, until, "start"), last, first):
         labels = {"end": end.label, "start": begin.label}
         raise InvalidInput("option_span_reversed", **labels, until=f"{until!r:.60}", since=f"{since!r:.60}")

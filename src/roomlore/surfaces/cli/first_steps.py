@@ -292,7 +292,7 @@ def bot(
     """Write a small bot for a chat platform, and `roomlore.yaml` with its model. No file is overwritten."""
     program, settings = folder / f"{platform}_bot.py", folder / "roomlore.yaml"
     if program.exists():
-        raise Conflict(f"{program} is there already; remove it, or name another folder.")
+        raise Conflict("path_exists", path=program)
     folder.mkdir(parents=True, exist_ok=True)
     _write(program)
     kept = settings.exists()

@@ -91,7 +91,7 @@ class Frame:
                     text = sentences(str(error), meant)
                     raise NotFound("looked_for_and_listed", error=text, place=_place(settings)) from error
                 except NotFound as error:
-                    raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
+                    raise NotFound("looked_for_in", error=error, place=_place(settings)) from error
 
         return asyncio.run(inside())
 
@@ -128,10 +128,7 @@ def _check_there(settings: Settings) -> None:
     from roomlore.wiring import is_missing
 
     if is_missing(settings):
-        raise NotFound(
-            f"There is no database {_place(settings)}. `roomlore import FILE` makes it; to read another one, name it "
-            "before the command, as in `roomlore --db chat.db rooms`."
-        )
+        raise NotFound("database_missing_import", place=_place(settings))
 
 
 _PREFIX = "Value error, "
@@ -261,5 +258,5 @@ async def viewer_of(lore: Lore, given: str | None) -> str | None:
     if viewer.kind == "room":
         return f"room:{await lore.rooms.named(viewer.id, viewer=None)}"
     if unknown := await scope_meant(lore, given):
-        raise NotFound(f"The viewer is unknown. {unknown}")
+        raise NotFound("viewer_unknown", why=unknown)
     return given

@@ -25,14 +25,14 @@ def text_in(path: str) -> str:
     try:
         return _decoded(Path(path).read_bytes(), path)
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+        raise InvalidInput("file_unreadable", path=path, why=error.strerror) from error
 
 
 def _decoded(raw: bytes, place: str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{place} is not UTF-8: byte {error.start} cannot be read. Encode it as UTF-8.") from error
+        raise InvalidInput("file_not_utf8", path=place, number=error.start) from error
 
 
 def json_object(text: str, place: str) -> dict[str, Any]:
@@ -40,9 +40,9 @@ def json_object(text: str, place: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{place} is not JSON: {error}. Write an object such as {_EXAMPLE}.") from error
+        raise InvalidInput("object_not_json", path=place, error=error, example=_EXAMPLE) from error
     if not isinstance(value, dict):
-        raise InvalidInput(f"{place} is {text.strip()[:60]!r}; write an object such as {_EXAMPLE}.")
+        raise InvalidInput("object_needed", name=place, value=repr(text.strip()[:60]), example=_EXAMPLE)
     return value
 
 

@@ -269,16 +269,12 @@ def _limit_in_option(name: str, value: str) -> int | None:
         return int(value)
     except ValueError as error:
         option = "--" + name.replace("_", "-")
-        raise InvalidInput(f"{option} is {value!r:.60}; give a whole number, `none` or `usual`.") from error
+        raise InvalidInput("quota_option_invalid", option=option, value=f"{value!r:.60}") from error
 
 
 async def _check_shared(lore: Lore, _: Mapping[str, Any]) -> None:
     if not lore.jobs.shared:
-        raise InvalidInput(
-            "Here work is kept in the memory of the process that does it, so no other can see it. Ask that process"
-            " (GET /jobs), or keep work beside the database: pip install 'roomlore[durable]', and leave the setting"
-            " durable_work at auto."
-        )
+        raise InvalidInput("work_in_memory_elsewhere")
 
 
 async def _jobs(_: Lore, page: verbs.JobPage, __: Call) -> None:

@@ -67,10 +67,10 @@ def audience(
 ) -> None:
     """Show who can see a room, or say who can."""
     if member and (add or remove):
-        raise InvalidInput("Give all members with --member, or changes with --add and --remove, not both.")
+        raise InvalidInput("members_given_twice")
 
     if since and kind is None:
-        raise InvalidInput("--since says from when the kind counts; give --kind with it.")
+        raise InvalidInput("since_without_kind")
 
     async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
         before = await _people(lore, room, new=new)
@@ -195,7 +195,7 @@ def share(
         return await lore.memories.get(name, viewer=None), await lore.memories.seen_in(name), None if end else missing
 
     if end and with_ is None:
-        raise InvalidInput("Say which share to end: room:ID or everyone.")
+        raise InvalidInput("share_missing")
     shared, seen, missing = frame_of(ctx).run(work)
     others = ", ".join(map(show.inert, shared.shared_with)) or say("nobody else")
     typer.echo(say("Shared with {others}: {memory}", others=others, memory=show.inert(shared.memory_id)))
@@ -273,7 +273,7 @@ async def _check_id(lore: Lore, user: str) -> None:
     try:
         await lore.privacy.check_person(user)
     except NameNotId as error:
-        raise NameNotId(f"{error} Type `roomlore forget ID`, or add --id to mean this as an id.") from error
+        raise NameNotId("person_named_in_command", error=error) from error
 
 
 def _tell(done: ForgetReport, *, as_json: bool, rooms: Mapping[str, str] | None = None) -> None:

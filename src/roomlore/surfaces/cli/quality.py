@@ -98,7 +98,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         try:
             rows.append(json.loads(line))
         except ValueError as error:
-            raise InvalidInput(f"{path.name}, line {number} is no JSON: {line[:60]!r}.") from error
+            raise InvalidInput("line_not_json", file=path.name, number=number, line=repr(line[:60])) from error
     return rows
 
 
@@ -329,7 +329,7 @@ def _labels(path: Path) -> Iterator[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"The labels in {path} cannot be read: {error}.") from error
+        raise InvalidInput("labels_unreadable", path=path, error=error) from error
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _label(line, number)
@@ -339,9 +339,9 @@ def _label(line: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise InvalidInput(f"Line {number} of the labels is not JSON: {error}.") from error
+        raise InvalidInput("label_line_not_json", number=number, error=error) from error
     if not isinstance(row, dict):
-        raise InvalidInput(f"Line {number} of the labels is not a JSON object.")
+        raise InvalidInput("label_line_not_object", number=number)
     return row
 
 

@@ -207,7 +207,7 @@ def settings(
     """Show every setting with its value and source, or a room's, or change a room's."""
     wanted = {**_read_changes(changes or ()), **dict.fromkeys(unset or ())}
     if room is None and wanted:
-        raise InvalidInput("Name the room whose settings to change; those of all rooms are in roomlore.yaml.")
+        raise InvalidInput("room_to_set_missing")
     frame = frame_of(ctx)
     from roomlore.settings import explain
 
@@ -244,11 +244,11 @@ def _read_changes(given: Sequence[str]) -> dict[str, Any]:
 def _read_change(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not value:
-        raise InvalidInput(f"{text!r} is no change; write NAME=VALUE, or --unset NAME to take a value back.")
+        raise InvalidInput("setting_change_invalid", value=repr(text))
     try:
         return name, yaml.safe_load(value)
     except yaml.YAMLError as error:
-        raise InvalidInput(f"The value of {name} cannot be read: {value!r}.") from error
+        raise InvalidInput("setting_value_unreadable", name=name, value=repr(value)) from error
 
 
 _COLUMNS = (

@@ -48,9 +48,7 @@ def serve(
         with _no_collections():
             http = _face("http")
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"Serving needs the extra `server` ({error.name} is missing): pip install 'roomlore[server]'."
-        ) from error
+        raise InvalidInput("server_not_installed", name=error.name) from error
     tell = partial(_tell, settings)
     if workers > 1:
         http.serve_in_processes(settings, workers, tenant=frame.tenant, listening=tell)
@@ -218,9 +216,7 @@ def mcp(
             _over_stdio(frame, scope=whose, viewer=whom, read_only=read_only)
     except ModuleNotFoundError as error:
         extras, missing = "mcp,server" if http else "mcp", (error.name or "").partition(".")[0]
-        raise InvalidInput(
-            f"MCP needs more than the core ({missing} is missing): pip install 'roomlore[{extras}]'."
-        ) from error
+        raise InvalidInput("mcp_not_installed", name=missing, extras=extras) from error
 
 
 def _over_stdio(frame: Frame, *, scope: str | None, viewer: str | None, read_only: bool) -> None:

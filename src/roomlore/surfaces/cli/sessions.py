@@ -285,18 +285,15 @@ async def _is_covered(lore: Lore, built: SessionContext) -> bool:
 def _check_turn(values: Mapping[str, Any]) -> None:
     query, answer = values["user_query"], values["agent_response"]
     if not query and not answer:
-        raise InvalidInput("A turn needs --user-query, --agent-response or both.")
+        raise InvalidInput("turn_options_missing")
     if query == answer == STDIN:
-        raise InvalidInput("Standard input is one text; give - to --user-query or to --agent-response, not to both.")
+        raise InvalidInput("standard_input_twice")
 
 
 def _check_summary(values: Mapping[str, Any]) -> None:
     about = (values[name] for name in ("turns", "covers_through", "token", "expected"))
     if values["summary"] is None and any(given is not None for given in about):
-        raise InvalidInput(
-            "--turns, --covers-through, --token and --expected belong to a summary; give a SUMMARY with them, or leave "
-            "them out."
-        )
+        raise InvalidInput("summary_options_alone")
 
 
 _command("create", verbs.CREATE, lambda value, _: standing(value, show.console()), creates=True)

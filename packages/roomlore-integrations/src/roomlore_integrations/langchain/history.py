@@ -20,9 +20,7 @@ try:
         messages_from_dict,
     )
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"Memory for LangChain needs the extra ({error.name} is missing): pip install 'roomlore[langchain]'."
-    ) from error
+    raise InvalidInput("langchain_not_installed", name=error.name) from error
 
 _KEY = "langchain"
 _CONTENT = ("data", "content")
@@ -47,7 +45,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
     def __init__(self, conversation_id: str, lore: Lore | SyncLore, *, user_id: str = "", agent_code: str = "") -> None:
         super().__init__()
         if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open_sync or roomlore.open opens.")
+            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
         self.conversation_id = conversation_id
         self._lore = lore
         self._user_id = user_id
@@ -110,10 +108,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
     def _sync(self) -> SyncLore:
         if isinstance(self._lore, SyncLore):
             return self._lore
-        raise InvalidInput(
-            "This history is over an async roomlore: use its async methods (aget_messages, aadd_messages, aclear, "
-            "ainvoke), or give it what roomlore.open_sync opens."
-        )
+        raise InvalidInput("history_is_async")
 
     def _speakers(self) -> dict[str, str]:
         return {"user_id": self._user_id, "agent_code": self._agent_code, "turn_id": self._turn}
@@ -125,7 +120,7 @@ def _batch(messages: Sequence[BaseMessage]) -> list[Message]:
 
 def _message(given: BaseMessage) -> Message:
     if not isinstance(given, BaseMessage):
-        raise InvalidInput(f"A history takes messages of langchain_core, not a {type(given).__name__}.")
+        raise InvalidInput("history_message_invalid", kind=type(given).__name__)
     raw = plain_json(message_to_dict(given), f"A {type(given).__name__} of the history")
     readable_message = _read(raw)
     return Message(

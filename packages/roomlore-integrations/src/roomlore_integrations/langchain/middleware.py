@@ -47,9 +47,7 @@ try:
     from langgraph.runtime import Runtime
     from typing_extensions import TypedDict
 except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"Memory for LangChain needs the extra ({error.name} is missing): pip install 'roomlore[langchain]'."
-    ) from error
+    raise InvalidInput("langchain_not_installed", name=error.name) from error
 
 _ROLES = {
     "human": "user",
@@ -122,7 +120,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     ) -> None:
         super().__init__()
         if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open_sync or roomlore.open opens.")
+            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
         self._lore = lore
         self._scopes = scopes if callable(scopes) else scopes_of(scopes)
         self._placement: Placement = check_placement(placement)
@@ -137,10 +135,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     def before_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Make the block of a turn that has none yet. Raises `InvalidInput` over an async roomlore."""
         if self._threads is None:
-            raise InvalidInput(
-                "This middleware is over an async roomlore: use the agent's async methods (ainvoke, astream), or give "
-                "it what roomlore.open_sync opens."
-            )
+            raise InvalidInput("middleware_is_async")
         request = self._request_of(state, runtime)
         if request is None:
             return None
@@ -289,7 +284,7 @@ def thread_id_of_call() -> str | None:
 
 def _seconds(given: float) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= _LONGEST:
-        raise InvalidInput(f"timeout_seconds is {given!r:.40}; it must be a number above 0 and up to {_LONGEST}.")
+        raise InvalidInput("timeout_invalid", value=f"{given!r:.40}", most=_LONGEST)
     return float(given)
 
 
@@ -321,7 +316,7 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
     ) -> None:
         super().__init__()
         if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open_sync or roomlore.open opens.")
+            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
         self._lore = lore
         self._room_id = room_id
         self._user_id = user_id
@@ -330,10 +325,7 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Store what was said. Raises `InvalidInput` over an async roomlore."""
         if not isinstance(self._lore, SyncLore):
-            raise InvalidInput(
-                "This middleware is over an async roomlore: use the agent's async methods (ainvoke, astream), or give "
-                "it what roomlore.open_sync opens."
-            )
+            raise InvalidInput("middleware_is_async")
         try:
             if messages := self._new_messages(state, runtime, self._lore.now()):
                 self._lore.messages.add(messages, on_conflict="report")
@@ -354,7 +346,7 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
     def _new_messages(self, state: AgentState[Any], runtime: Runtime[Any], now: datetime) -> list[Message]:
         room_id = thread_id_of_call() if self._room_id is None else _named(self._room_id, state, runtime)
         if not room_id:
-            raise InvalidInput("the agent was called without a thread_id; give room_id.")
+            raise InvalidInput("agent_thread_missing")
         user_id = _named(self._user_id, state, runtime)
         return list(self._messages(state["messages"][-_NEWEST:], room_id, user_id, now))
 

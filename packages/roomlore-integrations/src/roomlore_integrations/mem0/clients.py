@@ -176,7 +176,7 @@ def _close_collected(closing: ExitStack) -> None:
 def _open_one(lore: T, wanted: type[T], *others: object) -> T:
     if not isinstance(lore, wanted):
         opens = "roomlore.open_sync" if wanted is SyncLore else "roomlore.open"
-        raise InvalidInput(f"lore is a {type(lore).__name__}; give what {opens} opens.")
+        raise InvalidInput("lore_invalid_for_mem0", kind=type(lore).__name__, opener=opens)
     if any(other is not None for other in others):
-        raise InvalidInput("lore is open already; leave config, url, settings and embedder out.")
+        raise InvalidInput("lore_open_already")
     return lore

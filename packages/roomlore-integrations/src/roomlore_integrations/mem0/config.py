@@ -171,11 +171,11 @@ def read_config(config: Given | None, settings: Settings | None) -> Opening:
     a key. Raises `InvalidInput` for an invalid configuration, and if memories would be stored in another place than the
     one it names."""
     if not isinstance(config, Mapping | None):
-        raise InvalidInput(f"config is a {type(config).__name__}; give mem0's configuration as a mapping.")
+        raise InvalidInput("mem0_config_invalid", kind=type(config).__name__)
     given = _present(config or {})
     if settings is not None:
         if given:
-            raise InvalidInput("Give either mem0's config or settings=roomlore.Settings(...), not both.")
+            raise InvalidInput("mem0_config_twice")
         return Opening(settings)
     reading = _Reading()
     for name, part in _PARTS.items():
@@ -213,7 +213,7 @@ class _Fields:
 
     def __init__(self, reading: _Reading, what: str, given: Any) -> None:
         if not isinstance(given, Mapping | None):
-            raise InvalidInput(f"{what} is a {type(given).__name__}; give a mapping.")
+            raise InvalidInput("mem0_value_not_mapping", name=what, kind=type(given).__name__)
         self.what = what
         self._reading = reading
         self._left = {str(name): value for name, value in _present(given or {}).items()}
@@ -283,7 +283,7 @@ def _postgresql(fields: _Fields) -> str:
     if url is None:
         named = {name: fields.take(name) for name in ("user", "password", "host")}
         if lacking := [name for name, value in named.items() if value is None and name != "host"]:
-            raise InvalidInput(f"vector_store.config needs {lacking[0]}, or a connection_string.")
+            raise InvalidInput("vector_store_config_incomplete", name=lacking[0])
         who = f"{quote(str(named['user']), safe='')}:{quote(str(named['password']), safe='')}"
         where = f"{named['host'] or '127.0.0.1'}:{fields.take('port', 5432)}"
         url = f"postgresql://{who}@{where}/{fields.take('dbname', 'postgres')}"
@@ -379,7 +379,7 @@ def _azure_place(outer: _Fields, prefix: str) -> _Place:
     place = {name: fields.take(name) or there.get(variable, "") for name, variable in variables.items()}
     fields.done()
     if not place["azure_endpoint"]:
-        raise InvalidInput(f"{fields.what} needs azure_endpoint, or {variables['azure_endpoint']} in the environment.")
+        raise InvalidInput("azure_endpoint_missing", what=fields.what, variable=variables["azure_endpoint"])
     url = str(place["azure_endpoint"]).rstrip("/") + _AZURE.path
     return _Place(url, variables["api_key"], str(place["api_key"]), str(place["azure_deployment"]), given=True)
 
@@ -403,7 +403,7 @@ def _routed(model: Any) -> tuple[str, Any]:
 
 def _text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{what} is {value!r:.60}; give a text.")
+        raise InvalidInput("mem0_value_not_text", name=what, value=f"{value!r:.60}")
     return value
 
 
@@ -430,11 +430,11 @@ class _Part:
 
     def read(self, reading: _Reading, name: str, part: Any) -> None:
         if not isinstance(part, Mapping):
-            raise InvalidInput(f"{name} is a {type(part).__name__}; give a mapping with a provider and a config.")
+            raise InvalidInput("mem0_part_invalid", name=name, kind=type(part).__name__)
         provider = part.get("provider") or self.default
         if provider not in self.providers:
             near = did_you_mean(str(provider), self.providers)
-            raise InvalidInput(f"The provider of {name} is {provider!r:.60}{near}")
+            raise InvalidInput("mem0_provider_unknown", name=name, provider=f"{provider!r:.60}", advice=near)
         for stranger in part.keys() - {"provider", "config"}:
             reading.ignore(f"{name}.{stranger!s:.60}", "the settings of a provider stand in its config")
         fields = _Fields(reading, f"{name}.config", part.get("config"))

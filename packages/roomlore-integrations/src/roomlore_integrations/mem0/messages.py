@@ -37,7 +37,7 @@ class Owners:
         `InvalidInput`."""
         owners = cls(**{key: _name(key, given.get(key)) for key in KEYS})
         if not owners.named():
-            raise InvalidInput(f"Say whose: give a user_id, an agent_id or a run_id, as in {example}.")
+            raise InvalidInput("mem0_owner_missing", example=example)
         return owners
 
     @classmethod
@@ -90,7 +90,7 @@ def _name(key: str, given: Any) -> str | None:
     if given is None:
         return None
     if isinstance(given, bool | float | Mapping) or not (name := str(given).strip()) or name == "*":
-        raise InvalidInput(f"{key} is {given!r:.60}; give the id of one, a text or a whole number.")
+        raise InvalidInput("mem0_owner_invalid", name=key, value=f"{given!r:.60}")
     return name
 
 
@@ -126,7 +126,7 @@ def given_messages(messages: Any) -> list[GivenMessage]:
         return [GivenMessage("user", messages)]
     given = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(given, list | tuple):
-        raise InvalidInput(f"messages is {messages!r:.60}; give a text, a message or a list of messages.")
+        raise InvalidInput("mem0_messages_invalid", value=f"{messages!r:.60}")
     return [_given_message(message) for message in given if not _is_silent(message)]
 
 
@@ -136,7 +136,7 @@ def _is_silent(message: Any) -> bool:
 
 def _given_message(message: Any) -> GivenMessage:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-        raise InvalidInput(f"A message is {message!r:.80}; give {{'role': 'user', 'content': '...'}}.")
+        raise InvalidInput("mem0_message_invalid", value=f"{message!r:.80}")
     name = message.get("name")
     return GivenMessage(message["role"], _text(message["content"]), str(name) if name else None)
 
@@ -146,7 +146,7 @@ def _text(content: Any) -> str:
         return content
     parts: Sequence[Any] = content if isinstance(content, list | tuple) else [None]
     if not all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in parts):
-        raise InvalidInput("A message's content is a text or a list of parts of text; describe pictures in words.")
+        raise InvalidInput("mem0_content_invalid")
     return "\n".join(part["text"] for part in parts)
 
 
@@ -154,7 +154,7 @@ def own(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the caller's metadata without keys that name owners, which are arguments; a warning names these. Raises
     `InvalidInput` if it is no mapping."""
     if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidInput(f"metadata is {metadata!r:.60}; give a mapping.")
+        raise InvalidInput("mem0_metadata_invalid", value=f"{metadata!r:.60}")
     given = dict(metadata or {})
     if named := sorted(given.keys() & set(_NOT_OURS)):
         log.warning("metadata cannot say whose a memory is; left out", extra={"fields": named})
@@ -168,7 +168,7 @@ def last_day(given: Any) -> str | None:
     try:
         return None if given is None else date.fromisoformat(str(given)).isoformat()
     except ValueError as error:
-        raise InvalidInput(f"expiration_date is {given!r:.60}; give a day such as '2027-01-31'.") from error
+        raise InvalidInput("expiration_date_invalid", value=f"{given!r:.60}") from error
 
 
 def as_message(

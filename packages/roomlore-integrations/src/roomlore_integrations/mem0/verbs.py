@@ -201,7 +201,7 @@ _MISSING = object()
 def check_filters(filters: Any) -> None:
     """Raise `InvalidInput` for filters that `matches` does not support."""
     if not isinstance(filters, Mapping):
-        raise InvalidInput(f"filters is {filters!r:.60}; give a mapping such as {{'user_id': 'anna'}}.")
+        raise InvalidInput("filters_invalid", value=f"{filters!r:.60}")
     for name, wanted in filters.items():
         if name in JOINTS:
             _check_joint(name, wanted)
@@ -216,7 +216,7 @@ def matches(fields: Fields, filters: Fields) -> bool:
 
 def _check_joint(name: str, wanted: Any) -> None:
     if not isinstance(wanted, list) or not wanted:
-        raise InvalidInput(f"{name} is {wanted!r:.60}; give a list of filters.")
+        raise InvalidInput("filter_list_needed", name=name, value=f"{wanted!r:.60}")
     for part in wanted:
         check_filters(part)
 
@@ -225,10 +225,15 @@ def _check_operators(name: str, wanted: Fields) -> None:
     for operator, value in wanted.items():
         if operator not in OPERATORS:
             raise InvalidInput(
-                f"The filter of {name!r:.60} asks for {operator!r:.60}; there are {', '.join(OPERATORS)}."
+                "filter_operator_unknown",
+                name=f"{name!r:.60}",
+                operator=f"{operator!r:.60}",
+                known=", ".join(OPERATORS),
             )
         if operator in ("in", "nin") and not isinstance(value, list | tuple):
-            raise InvalidInput(f"The filter of {name!r:.60} wants a list for {operator!r}, not {value!r:.60}.")
+            raise InvalidInput(
+                "filter_value_not_list", name=f"{name!r:.60}", operator=repr(operator), value=f"{value!r:.60}"
+            )
 
 
 def _holds(fields: Fields, name: str, wanted: Any) -> bool:
@@ -477,7 +482,7 @@ class Verbs:
         another memory says the same, and `InvalidInput`."""
         statement = data if text is None else text
         if statement is None and metadata is None and isinstance(expiration_date, Keep):
-            raise InvalidInput("There is nothing to change; give a text, metadata or an expiration_date.")
+            raise InvalidInput("mem0_change_missing")
         await self._lore.memories.check_changeable(memory_id, self._viewer)
         kept = await self._in_force(memory_id, everywhere=True)
         if statement is not None:
@@ -538,7 +543,7 @@ class Verbs:
         await self._lore.memories.check_shown(memory_id, self._viewer)
         head = await self._lore.memories.head(memory_id, viewer=self._viewer)
         if head.status is not MemoryStatus.ACTIVE:
-            raise NotFound(f"Memory {memory_id!r:.80} was deleted.")
+            raise NotFound("memory_was_deleted", memory=f"{memory_id!r:.80}")
         first = Owners.of_scope(head.scope)
         also = await self._all_owners(first.rooms) if everywhere and first.named() else ()
         return (await read(self._lore, [head], also))[0]
@@ -609,7 +614,9 @@ def _refuse(verb: str, **given: Any) -> None:
     """Raise `InvalidInput` for unsupported arguments."""
     for name, value in given.items():
         if value is not None:
-            raise InvalidInput(f"{verb}() takes no {name} here: {_NEVER_TAKEN.get(name, 'leave it out')}.")
+            raise InvalidInput(
+                "mem0_argument_not_taken", verb=verb, name=name, why=_NEVER_TAKEN.get(name, "leave it out")
+            )
 
 
 def _read_filters(filters: Any, verb: str) -> tuple[Owners, dict[str, Any]]:
@@ -627,7 +634,7 @@ def _hit_item(hit: MemoryHit, kept: Kept, *, explain: bool) -> Item:
 
 def _check_top_k(top_k: Any) -> None:
     if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 0:
-        raise InvalidInput(f"top_k is {top_k!r:.60}; give a whole number, 0 or more.")
+        raise InvalidInput("top_k_invalid", value=f"{top_k!r:.60}")
 
 
 def _by_scope(all_owners: Sequence[Owners]) -> dict[str, list[Owners]]:

@@ -83,11 +83,11 @@ class Bounds:
         return cls(settings.limits.max_body_bytes, "max_body_bytes", _JSON_VALUES)
 
     def too_large(self) -> Refused:
-        named = f" (setting {self.named})" if self.named else ""
-        return Refused(413, f"The body is larger than {self.size} bytes{named}; send it in smaller parts.")
+        code = "body_above_setting" if self.named else "body_too_large"
+        return Refused(413, Phrase(code, size=self.size, name=self.named))
 
     def too_deep(self) -> InvalidInput:
-        return InvalidInput(f"The JSON is nested deeper than {self.depth} levels; flatten it.")
+        return InvalidInput("json_too_deep", most=self.depth)
 
     def too_many(self) -> Refused:
         return Refused(413, Phrase("json_values_too_many", most=self.values))
@@ -288,9 +288,9 @@ def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _expect_json(request: Request) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given == "application/json-patch+json":
-        raise Refused(415, "A JSON Patch is not understood; send a merge patch, as `application/merge-patch+json`.")
+        raise Refused(415, Phrase("json_patch_given"))
     if given != "application/json" and not (given.startswith("application/") and given.endswith("+json")):
-        raise Refused(415, "Send JSON with the header `Content-Type: application/json`.")
+        raise Refused(415, Phrase("content_type_not_json"))
 
 
 async def read_body(request: Request, bounds: Bounds) -> bytes:
@@ -308,7 +308,7 @@ async def read_body(request: Request, bounds: Bounds) -> bytes:
                 await _measured(chunk, meter, request.app.state.measuring)
             body += chunk
     except ClientDisconnect as error:
-        raise Refused(400, "The body ended before it was whole; send it again.") from error
+        raise Refused(400, Phrase("body_incomplete")) from error
     return bytes(body)
 
 
@@ -335,11 +335,11 @@ def _parse(body: bytes) -> Any:
     try:
         return _DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError as error:
-        raise InvalidInput("The JSON is nested too deeply; flatten it.") from error
+        raise InvalidInput("json_nested_too_deep") from error
     except UnicodeDecodeError as error:
-        raise Refused(400, f"The body is not UTF-8: byte {error.start} cannot be read. Encode it as UTF-8.") from error
+        raise Refused(400, Phrase("body_not_utf8", number=error.start)) from error
     except ValueError as error:
-        raise Refused(400, f"The body is not JSON: {error}.") from error
+        raise Refused(400, Phrase("body_not_json", error=error)) from error
 
 
 def _refuse_constant(name: str) -> Any:
@@ -482,7 +482,7 @@ def one_room(values: Mapping[str, Any], name: str = "room_id") -> dict[str, Any]
     differ."""
     given = {room_name: values[room_name] for room_name in ROOM_NAMES if values.get(room_name) is not None}
     if len({str(room) for room in given.values()}) > 1:
-        raise InvalidInput(f"{' and '.join(given)} name different rooms; give one of them.")
+        raise InvalidInput("rooms_differ", names=" and ".join(given))
     rest = {field_name: value for field_name, value in values.items() if field_name not in ROOM_NAMES}
     return rest | ({name: next(iter(given.values()))} if given else {})
 
@@ -504,7 +504,5 @@ def _read(named: Mapping[str, Any]) -> Message:
     read = from_record(named)
     given = named.get("sent_at")
     if given is not None and parse_time(given) is None:
-        raise InvalidInput(
-            f"sent_at is {given!r:.60}; give ISO 8601 such as 2024-05-01T12:30:00Z or a Unix time, or leave it out."
-        )
+        raise InvalidInput("sent_at_invalid", value=f"{given!r:.60}")
     return carried(replace(read, edited_at=None))

@@ -145,7 +145,7 @@ class _Form:
             for name in fields_sent.keys() & arguments.keys():
                 most = getattr(self._forms.get(name), "most", None)
                 if isinstance(most, int) and is_longer(fields_sent[name], most):
-                    raise InvalidInput(f"{name} of the body is longer than {most} characters.")
+                    raise InvalidInput("body_field_too_long", name=name, most=most)
             return fields_sent | arguments
         return arguments
 
@@ -274,7 +274,9 @@ def _check_span(
         return
     if is_before(read_time(lore, end, given[end]) or last, last, first):
         named = (names.get(end, end), names.get(start, start))
-        raise InvalidInput(f"{named[0]}, {given[end]!r:.60}, is before {named[1]}, {given[start]!r:.60}; swap them.")
+        raise InvalidInput(
+            "span_reversed", end=named[0], until=f"{given[end]!r:.60}", start=named[1], since=f"{given[start]!r:.60}"
+        )
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

@@ -27,6 +27,7 @@ from roomlore.core.access_tokens import TOKEN_SCOPES, TokenGrant
 from roomlore.core.addresses import host_of, is_loopback, is_page_of
 from roomlore.core.audience import MAX_NAME_CHARS, check_viewer
 from roomlore.core.errors import Forbidden, RoomloreError, StorageUnavailable
+from roomlore.core.texts import Phrase
 from roomlore.services.keys import TokenService
 from roomlore.settings import Settings
 from roomlore.wiring import Lore, make_tokens
@@ -84,10 +85,7 @@ class Caller:
 
     def need(self, scope: str) -> Lore:
         if scope not in self.scopes and "admin" not in self.scopes:
-            raise Forbidden(
-                f"This API key lacks the scope {scope}; make one that has it with `roomlore keys create NAME "
-                f"--scope {scope}`."
-            )
+            raise Forbidden("scope_lacking", scope=scope, again=scope)
         return self.lore
 
 
@@ -124,7 +122,7 @@ class ProtectedResource:
         except Forbidden as error:
             raise self.refused(401, str(error), error="invalid_token") from error
         if "read" not in grant.scopes:
-            detail = f"This access token lacks the scope {_TOKEN_READ_SCOPE}, which MCP needs."
+            detail = Phrase("token_scope_lacking", scope=_TOKEN_READ_SCOPE)
             raise self.refused(403, detail, error="insufficient_scope", scope=_TOKEN_READ_SCOPE)
         return grant
 
@@ -252,7 +250,7 @@ async def _identify_by_key(lore: Lore, scope: Scope, headers: Headers) -> Caller
     if secret is not None:
         return await _caller_of_key(lore, secret)
     if await lore.keys.any():
-        raise _unauthorised("Send an API key as `Authorization: Bearer KEY`; `roomlore keys create NAME` makes one.")
+        raise _unauthorised(Phrase("key_needed"))
     _check_sent_from_here(scope, headers, lore.settings)
     return Caller(lore, ALL_SCOPES)
 
@@ -260,7 +258,7 @@ async def _identify_by_key(lore: Lore, scope: Scope, headers: Headers) -> Caller
 async def _caller_of_header(lore: Lore, given: str) -> Caller:
     scheme, _, secret = given.partition(" ")
     if scheme.lower() not in ("bearer", "token") or not secret.strip():
-        raise _unauthorised("The Authorization header must be `Bearer KEY`.")
+        raise _unauthorised(Phrase("authorization_invalid"))
     return await _caller_of_key(lore, secret.strip())
 
 
@@ -279,14 +277,11 @@ def _unauthorised(detail: str) -> problems.Refused:
 def _check_sent_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
     client = scope.get("client")
     if client and not is_loopback(client[0]):
-        raise Forbidden("While no API key exists only this machine may ask; `roomlore keys create NAME` makes one.")
+        raise Forbidden("key_needed_elsewhere")
     if not _names_this_machine(headers.get("host", ""), settings):
-        raise Forbidden(
-            "The Host header names another machine. Ask for localhost, add the name to the setting allowed_hosts, "
-            "or make an API key with `roomlore keys create NAME`."
-        )
+        raise Forbidden("host_not_allowed")
     if not _from_own_page(scope["method"], headers):
-        raise Forbidden("A web page of another site or port may not ask without an API key.")
+        raise Forbidden("origin_not_allowed")
 
 
 def _names_this_machine(authority: str, settings: Settings) -> bool:
@@ -332,15 +327,12 @@ def needed_viewer(caller: Caller, viewer: str | None) -> str | None:
     if the key needs one or the caller may not name this one, `InvalidInput`."""
     if caller.viewer is not None:
         if viewer is not None and str(check_viewer(viewer)) != caller.viewer:
-            raise Forbidden("An access token shows what its own person may know; leave viewer out of the address.")
+            raise Forbidden("token_viewer_given")
         return caller.viewer
     if viewer is not None:
         return str(check_viewer(viewer))
     if "admin" not in caller.scopes:
-        raise Forbidden(
-            "This API key lacks the scope admin, so say to whom the answer is shown: add ?viewer=room:<id> or "
-            "?viewer=user:<id> to the address."
-        )
+        raise Forbidden("viewer_missing")
     return None
 
 

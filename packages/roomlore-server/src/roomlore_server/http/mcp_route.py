@@ -67,10 +67,7 @@ def _names_in(request: Scope) -> dict[str, str]:
     given = parse_qs(request.get("query_string", b"").decode("utf-8", "replace"))
     strange = sorted(set(given) - {"scope", "viewer"})
     if strange:
-        raise InvalidInput(
-            f"There is no parameter {strange[0]!r:.80}; {MCP_PATH} takes scope and viewer, as "
-            "?scope=user:anna&viewer=room:team."
-        )
+        raise InvalidInput("mcp_parameter_unknown", name=f"{strange[0]!r:.80}", path=MCP_PATH)
     return {name: values[-1] for name, values in given.items()}
 
 

@@ -103,7 +103,7 @@ def unnested(filters: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "metadata" and isinstance(wanted, Mapping) and not wanted.keys() & OPERATORS:
             clash = next((owner for owner in wanted if owner in filters or owner in _OWNERS), None)
             if clash is not None:
-                raise InvalidInput(f"The filters name {clash!r:.40} twice, or as metadata; join conditions with AND.")
+                raise InvalidInput("filter_name_twice", name=f"{clash!r:.40}")
             plain |= wanted
         else:
             plain[name] = wanted
@@ -120,9 +120,7 @@ def alternatives(filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     distinct: list[dict[str, Any]] = []
     for number, chosen in enumerate(product(*several)):
         if number == _MAX_ALTERNATIVES:
-            raise InvalidInput(
-                f"The filters name more than {_MAX_ALTERNATIVES} sets of owners; ask for fewer at a time."
-            )
+            raise InvalidInput("filter_owners_too_many", most=_MAX_ALTERNATIVES)
         joined = dict(plain)
         for choice in chosen:
             joined = _joined(joined, choice)
@@ -162,7 +160,7 @@ def _joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     """Return both conditions. What both name stays apart, under AND."""
     clash = {name: other[name] for name in other if name in first and first[name] != other[name]}
     if any(name in _OWNERS for name in clash):
-        raise InvalidInput(f"The filters want two values of {next(iter(clash))!r:.40} at once; give one.")
+        raise InvalidInput("filter_values_clash", name=f"{next(iter(clash))!r:.40}")
     joined = {**first, **{name: value for name, value in other.items() if name not in clash}}
     if clash:
         joined["AND"] = [*joined.get("AND", []), clash] if isinstance(joined.get("AND", []), list) else [clash]
@@ -183,10 +181,7 @@ def _verbs(caller: Caller, request: Request, scope: str, owners: Mapping[str, An
         return Verbs(lore)
     user = (owners or {}).get("user_id")
     if not isinstance(user, str | int):
-        raise Forbidden(
-            "This API key lacks the scope admin, so say to whom the answer is shown: name a user_id, or send the "
-            "header `X-Roomlore-Viewer: user:<id>` or `room:<id>`."
-        )
+        raise Forbidden("mem0_viewer_missing")
     return Verbs(lore, str(check_viewer(f"user:{user}")))
 
 
@@ -318,7 +313,7 @@ async def mem0_memory_history(request: Request, caller: From, memory_id: Id) -> 
 async def _item_of(verbs: Verbs, memory_id: str) -> Item:
     item = await verbs.get(memory_id)
     if item is None:
-        raise NotFound(f"There is no memory {memory_id!r:.80}, or it was deleted.")
+        raise NotFound("memory_unknown_or_deleted", memory=f"{memory_id!r:.80}")
     return _shown(item)
 
 
@@ -330,18 +325,13 @@ def _shown(item: Item) -> Item:
 
 def _check_time(given: Any) -> None:
     if given is not None:
-        raise InvalidInput(
-            f"{_NO_EFFECT} is not taken here: a memory is of the time at which it is added. Leave it out."
-        )
+        raise InvalidInput("mem0_time_not_taken", name=_NO_EFFECT)
 
 
 async def mem0_other_call(caller: From) -> Response:
     """Refuse what mem0's platform offers beside memories."""
     caller.need("read")
-    raise NotFound(
-        "roomlore serves mem0's calls on memories only; users, batches, exports, summaries, projects, webhooks and "
-        "feedback of its platform are not there. `roomlore facts list` lists facts of everybody."
-    )
+    raise NotFound("mem0_path_unserved")
 
 
 for _path in _OTHER_CALLS:

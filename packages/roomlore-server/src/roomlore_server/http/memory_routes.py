@@ -435,9 +435,9 @@ async def memory_changes(
     """Return the changes of a group's memories in the last seven days, or `days`, in order; with `newest_first` the
     last change first."""
     if newest_first and after:
-        raise InvalidInput("`after` asks for later changes; with newest_first give `before`.")
+        raise InvalidInput("after_with_newest_first")
     if before is not None and not newest_first:
-        raise InvalidInput("`before` asks for earlier changes; it needs newest_first=true.")
+        raise InvalidInput("before_without_newest_first")
     now, scope = lore.now(), group.scope
     since = now - timedelta(days=days)
     await lore.rooms.check_there(scope)
@@ -584,10 +584,7 @@ async def _result(lore: Lore, scope: str, begun: BegunEvolution, job: Job) -> Ev
 
 def _dropped() -> errors.Conflict:
     """Return the error: forgetting a person drops waiting work of the rooms in which they wrote."""
-    return errors.Conflict(
-        "The evolution was dropped before it was done, as work of this group is while somebody who spoke there is being"
-        " forgotten. Nothing was changed; ask again."
-    )
+    return errors.Conflict("evolution_dropped")
 
 
 def _failure(job: Job) -> errors.RoomloreError:
@@ -596,6 +593,4 @@ def _failure(job: Job) -> errors.RoomloreError:
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, errors.RoomloreError):
         return kind(detail or None)
-    return errors.RoomloreError(
-        f"The evolution {job.status}; the log says where. `roomlore jobs retry` tries it again."
-    )
+    return errors.RoomloreError("evolution_not_done", status=job.status)

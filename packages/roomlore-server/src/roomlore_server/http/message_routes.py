@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request
 from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import AddReport, ContextUsageRecord, CorrectedEntry, Entry, Message, StoredMessage
-from roomlore.core.texts import also
+from roomlore.core.texts import Phrase, also
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.verbs.contexts import VERBS as CONTEXT_VERBS
 from roomlore.verbs.messages import VERBS as MESSAGE_VERBS
@@ -210,19 +210,19 @@ async def judge_context(
 
 def _read_batch(body: Any) -> list[Message]:
     if isinstance(body, dict) and "on_conflict" in body:
-        raise InvalidInput("on_conflict belongs in the address, as in ?on_conflict=report.")
+        raise InvalidInput("on_conflict_in_body")
     if not isinstance(body, dict) or "messages" not in body:
         return [bodies.read_message(body)]
     if "room_id" in body:
-        raise InvalidInput('room_id belongs in each message: {"messages": [{"room_id": "...", ...}]}.')
+        raise InvalidInput("room_id_in_batch")
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
-        raise InvalidInput('A batch is {"messages": [...]} and nothing else.')
+        raise InvalidInput("batch_invalid")
     read, wrong = list[Message](), list[str]()
     for place, record in enumerate(body["messages"]):
         try:
             read.append(bodies.read_message(record))
         except InvalidInput as error:
-            wrong.append(f"messages[{place}]: {error}")
+            wrong.append(Phrase("messages_item_wrong", number=place, error=error))
         if len(wrong) == MOST_LISTED:
             break
     if wrong:

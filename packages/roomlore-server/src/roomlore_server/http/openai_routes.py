@@ -115,10 +115,10 @@ class CompletionRequest(_Loose):
         others = self.model_extra or {}
         for name in ("functions", "function_call"):
             if others.get(name):
-                raise InvalidInput(f"{name} is of an older protocol; use tools and tool_choice.")
+                raise InvalidInput("functions_outdated", name=name)
         for name in ("logprobs", "top_logprobs", "audio"):
             if others.get(name):
-                raise InvalidInput(f"{name} is not supported; leave it out.")
+                raise InvalidInput("option_unsupported", name=name)
         tools = [] if self.tool_choice == "none" else [form.tool() for form in self.tools or ()]
         options = {name: value for name, value in others.items() if value is not None and name not in _NEVER_PASSED_ON}
         if tools and self.tool_choice is not None:
@@ -150,7 +150,7 @@ class Place:
             given = headers.get(f"x-roomlore-{header}")
             value = unquote(given) if given is not None else metadata.get(field_name)
             if not isinstance(value, str | None):
-                raise InvalidInput(f"metadata.{field_name} must be a text.")
+                raise InvalidInput("metadata_not_text", name=field_name)
             return (value or "").strip()
 
         metadata = {"room": None, **metadata, **({"room": rooms["room_id"]} if rooms else {})}
@@ -308,7 +308,7 @@ async def get_openai_model(
     """Return one model in OpenAI's form."""
     known = [model.model_id for model in await lore.models.list_available_models()]
     if model_id not in known:
-        raise NotFound(f"There is no model {model_id!r:.80}; there are {', '.join(known) or 'none'}.")
+        raise NotFound("model_unknown", model=f"{model_id!r:.80}", known=", ".join(known) or "none")
     return reply(_model(model_id))
 
 

@@ -95,7 +95,7 @@ async def page_limit(request: Request, limit: Limit | None = None) -> int:
     if limit is None:
         return min(_USUAL, most)
     if limit > most:
-        raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {most} (setting max_page).")
+        raise InvalidInput("page_limit_invalid", value=limit, most=most)
     return limit
 
 

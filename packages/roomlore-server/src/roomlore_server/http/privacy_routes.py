@@ -131,7 +131,7 @@ async def _check_person(lore: Lore, user_id: str) -> None:
     try:
         await lore.privacy.check_person(user_id)
     except NameNotId as error:
-        raise NameNotId(f"{error} Add `is_id: true` to mean this as an id.") from error
+        raise NameNotId("person_named_in_body", error=error) from error
 
 
 @privacy.get("/verify", responses=_later(Checking, "As many checks"))
@@ -267,5 +267,5 @@ def _person(viewer: str | None) -> str | None:
         return None
     kind, _, name = viewer.partition(":")
     if kind != "user":
-        raise Forbidden("A room shares nothing: name the person that the memory is about, as ?viewer=user:<id>.")
+        raise Forbidden("share_of_room")
     return name

@@ -95,7 +95,7 @@ class _Team:
                 if member.ready in wait([member.ready, self._wake]):
                     member.is_ready = _was_told(member.ready)
                     if not member.is_ready:
-                        raise Unavailable("A process of the server did not start; its error stands above.")
+                        raise Unavailable("server_process_failed")
 
     def keep(self) -> None:
         """Start processes that end anew, until told to stop."""

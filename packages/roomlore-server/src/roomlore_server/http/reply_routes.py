@@ -116,11 +116,11 @@ class ReplyBody(OfRoom):
         """Return the message. Raises `InvalidInput`."""
         record = one_room(self.message)
         if self.room_id is not None and record.setdefault("room_id", self.room_id) != self.room_id:
-            raise InvalidInput("The body and its message name different rooms; give one of them.")
+            raise InvalidInput("message_room_differs")
         try:
             return bodies.read_message(record)
         except InvalidInput as error:
-            raise InvalidInput(f"message: {error}") from error
+            raise InvalidInput("message_invalid", error=error) from error
 
     def arguments(self) -> dict[str, Any]:
         """Return the other fields, as `lore.replies.stream` takes them."""

@@ -313,10 +313,7 @@ async def serve(
 async def check_reachable(settings: Settings, lore: Lore) -> None:
     """Raise `Forbidden` if other machines can reach the address and no API key exists."""
     if not is_loopback(settings.server.host) and not await lore.keys.any():
-        raise Forbidden(
-            f"{settings.server.host} can be reached from other machines and no API key exists; make one first with "
-            "`roomlore keys create NAME`, or serve on 127.0.0.1."
-        )
+        raise Forbidden("server_open_without_key", host=settings.server.host)
 
 
 @contextmanager
@@ -382,9 +379,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         door = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InvalidInput(
-            f"Port {port} of {host!r} cannot be had ({error.strerror}); choose another with --host and --port."
-        ) from error
+        raise InvalidInput("port_unavailable", port=port, host=repr(host), why=error.strerror) from error
     # asyncio sets TCP_NODELAY only on connections of a socket that names its protocol, and `create_server` leaves it 0.
     # Without it the body of an answer waits 40 ms for the acknowledgement of the head.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=door.detach())

@@ -33,7 +33,7 @@ def read_time(lore: Lore, name: str, text: str | None, *, edge: Edge = "start") 
     if given_moment is not None:
         return given_moment
     if len(given) > MAX_WORDS:
-        raise InvalidInput(f"{name} has {len(given)} characters; a time in words has at most {MAX_WORDS}.")
+        raise InvalidInput("time_words_too_long", name=name, count=len(given), most=MAX_WORDS)
     return moment(name, given, now=lore.now(), zone=lore.settings.search.zone, edge=edge)
 
 
