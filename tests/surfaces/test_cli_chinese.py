@@ -27,7 +27,7 @@ SOURCES = {
     path.name: ast.parse(path.read_text(encoding="utf-8")) for path in files(cli).iterdir() if path.name.endswith(".py")
 }
 NOT_PRINTED = {
-    *("InvalidInput", "NotFound", "Help"),
+    *("InvalidInput", "NotFound", "Help", "App"),
     *(f"typer.{name}" for name in ("Typer", "Option", "Argument", "BadParameter")),
 }
 TYPED = re.compile(r"`roomlore [^`]*`|^(--db|pip install|export|roomlore forget) .*|^httpx cryptography$", re.DOTALL)

@@ -53,8 +53,8 @@ def _recognised(text: str) -> str:
     """Return the Chinese of a plain text, or that as it is."""
     if len(text) > _LONGEST:
         return text
-    for pattern, form in patterns():
-        if match := pattern.fullmatch(text):
+    for beginning, english, form in _known():
+        if text.startswith(beginning) and (match := _pattern(english).fullmatch(text)):
             return form.format_map({name: _part(name, part) for name, part in match.groupdict().items()})
     return _by_sentence(text)
 
@@ -78,9 +78,9 @@ def words(name: str, package: str = "roomlore.surfaces") -> dict[str, str]:
 
 
 @cache
-def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of what the library says with their texts: first what is put around other errors, then those
-    with the most words of their own."""
+def _known() -> tuple[tuple[str, str, str], ...]:
+    """Return how each text of the library begins, the text, and the Chinese: first what is put around other errors, then
+    the texts with the most words of their own."""
 
     def place(pair: tuple[str, str]) -> tuple[bool, int]:
         return not pair[0].startswith("{error}"), -len(_PLACES.sub("", pair[0]))
@@ -88,9 +88,10 @@ def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     english, chinese = catalogue("en"), catalogue("zh")
     errors = {text: chinese[code] for code, text in english.items() if len(_PLACES.sub("", text)) > _SHORTEST}
     ordered = sorted({**errors, **words("told")}.items(), key=place)
-    return tuple((_pattern(text), form) for text, form in ordered)
+    return tuple((text.partition("{")[0], text, form) for text, form in ordered)
 
 
+@cache
 def _pattern(text: str) -> re.Pattern[str]:
     pattern = _PLACE.sub(_group, re.escape(text))
     return re.compile(pattern.replace(r"\{\{", r"\{").replace(r"\}\}", r"\}"), re.DOTALL)

@@ -12,11 +12,10 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from roomlore.core import DEFAULT_TENANT
-from roomlore.surfaces.cli.frame import Frame, Group
-from roomlore.surfaces.cli.language import all_commands, translate_help
+from roomlore.surfaces.cli.frame import Frame, Group, UsageError
+from roomlore.surfaces.cli.language import App, Command, interface_language, print_usage_error, translate_help
 
 PLACES = {
     "import": "data:import_",
@@ -81,7 +80,7 @@ class Commands(UserDict[str, Any]):
 
     def _described(self, name: str) -> Any:
         description = _descriptions().get(name)
-        return self[name] if description is None else self._prepared(TyperCommand(name, help=description))
+        return self[name] if description is None else self._prepared(Command(name, help=description))
 
     def _prepared(self, command: Any) -> Any:
         if self.prepare is not None:
@@ -92,7 +91,7 @@ class Commands(UserDict[str, Any]):
 def _built(name: str, place: str) -> Any:
     module, _, inside = place.partition(":")
     attribute = getattr(import_module(f"{__package__}.{module}"), inside)
-    alone = typer.Typer()
+    alone = App()
     if isinstance(attribute, typer.Typer):
         alone.add_typer(attribute, name=name)
     else:
@@ -121,6 +120,21 @@ class Program(Group):
         listing = copy.copy(self)
         listing.commands = self.commands.listed()
         super(Program, listing).format_help(ctx, formatter)
+
+    def main(self, *given: Any, standalone_mode: bool = True, **named: Any) -> Any:
+        """Run the program, with what is wrong of arguments and options in the user's language."""
+        if not standalone_mode or interface_language() == "en":
+            return super().main(*given, standalone_mode=standalone_mode, **named)
+        try:
+            status = super().main(*given, standalone_mode=False, **named)
+        except UsageError as error:
+            if type(error).__name__ != "NoArgsIsHelpError":  # its help is printed already
+                print_usage_error(error)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            typer.echo("已取消。", err=True)
+            sys.exit(1)
+        sys.exit(status if isinstance(status, int) else 0)
 
 
 app = typer.Typer(
@@ -171,23 +185,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     program = typer.main.get_command(app)
     assert isinstance(program, Program)
-    program.commands.prepare = _prepare
-    _prepare(program)
+    program.commands.prepare = translate_help
+    translate_help(program)
     program()
-
-
-def _prepare(command: Any) -> None:
-    """Put the help of a command, and of those below it, into the user's language, and show switches without a type."""
-    translate_help(command)
-    for each in all_commands(command):
-        for parameter in each.params:
-            _without_type(parameter)
-        own = each.get_help_option
-        each.get_help_option = lambda context, own=own: _without_type(own(context))
-
-
-def _without_type(option: Any) -> Any:
-    """Return the option. If it is a switch, its help shows no `<bool>`, after which nothing can be typed."""
-    if getattr(option, "is_flag", False):
-        option.display_type_rich = lambda **_: None
-    return option

@@ -9,7 +9,7 @@ import typer
 from roomlore.core.integrity import MENDS
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
-from roomlore.surfaces.cli.language import say, translated
+from roomlore.surfaces.cli.language import App, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roomlore.services.archives import ArchiveReport
     from roomlore.wiring import Lore
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Archive old messages to files, and bring them back.")
+app = App(cls=Group, no_args_is_help=True, help="Archive old messages to files, and bring them back.")
 
 
 @app.command("run")

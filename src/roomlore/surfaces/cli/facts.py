@@ -12,7 +12,7 @@ from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, missing_room, scope_meant, scope_to_write
-from roomlore.surfaces.cli.language import helped, say, translated
+from roomlore.surfaces.cli.language import App, helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from roomlore.wiring import Lore
 
-app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Add, change and import what is known of people, agents and groups."
-)
+app = App(cls=Group, no_args_is_help=True, help="Add, change and import what is known of people, agents and groups.")
 
 _NAMED_SKIPPED = 20
 

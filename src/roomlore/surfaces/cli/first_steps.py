@@ -29,7 +29,7 @@ from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, DemoQuestion, demo_path
 from roomlore.surfaces.cli import data, searching, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
-from roomlore.surfaces.cli.language import say
+from roomlore.surfaces.cli.language import App, say
 
 if TYPE_CHECKING:
     from roomlore.core.context import Context
@@ -253,7 +253,7 @@ def _program() -> str:
     return shlex.quote(str(called)) if called.name == "roomlore" and not shutil.which("roomlore") else "roomlore"
 
 
-new_app = typer.Typer(no_args_is_help=True, help="Write a program to begin with.")
+new_app = App(no_args_is_help=True, help="Write a program to begin with.")
 
 
 class Platform(StrEnum):

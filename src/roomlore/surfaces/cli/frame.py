@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
 from roomlore.core.texts import sentences
-from roomlore.surfaces.cli.language import say, translated
+from roomlore.surfaces.cli.language import Shown, say, translated
 
 if TYPE_CHECKING:
     from roomlore.settings import Settings
@@ -135,7 +135,7 @@ _PREFIX = "Value error, "
 """The words before the message of a validator, which tell a user nothing."""
 
 
-class Group(TyperGroup):
+class Group(Shown, TyperGroup):
     """Commands that print an error as one sentence on standard error and exit with 1. A global option after the command
     is an error that says where it belongs."""
 

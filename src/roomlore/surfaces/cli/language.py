@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from typer.core import TyperCommand
 
 from roomlore.core.errors import RoomloreError
 from roomlore.surfaces.texts import text_of, words
@@ -18,21 +20,11 @@ from roomlore.surfaces.texts import text_of, words
 if TYPE_CHECKING:
     from roomlore.verbs.table import Help
 
-_PANELS = {
-    "ARGUMENTS_PANEL_TITLE": "参数",
-    "OPTIONS_PANEL_TITLE": "选项",
-    "COMMANDS_PANEL_TITLE": "命令",
-    "ERRORS_PANEL_TITLE": "错误",
-    "DEFAULT_STRING": "[默认：{}]",
-    "REQUIRED_LONG_STRING": "[必填]",
-    "DEPRECATED_STRING": "（已弃用）",
-    "ENVVAR_STRING": "[环境变量：{}]",
-    "ABORTED_TEXT": "已取消。",
-    "RICH_HELP": "运行 [blue]'{command_path} {help_option}'[/] 查看帮助。",
-}
 _VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
+_EXTRAS = {"default: ": "默认：", "env var: ": "环境变量：", "required": "必填"}
 _USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
+_NAMES_WIDTH = 36
 _COMMA = re.compile(r", (?!\d)")
 
 
@@ -75,72 +67,116 @@ def causes(reason: str) -> str:
     return text_of(reason, "zh") if translated_parts == parts else "，".join(translated_parts)
 
 
+class Shown:
+    """A command, or a group of them, whose help is in the user's language. In English it is that of Typer."""
+
+    def get_usage(self, ctx: Any) -> str:
+        usage: str = super().get_usage(ctx)  # type: ignore[misc]
+        for english in _USAGE:
+            usage = usage.replace(english, say(english))
+        return usage
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+            option.help = option.help if interface_language() == "en" else _OWN_HELP
+        return option
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        if interface_language() == "en":
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        else:
+            _print_help(self, ctx)
+
+
+class Command(Shown, TyperCommand):
+    """A command of the program."""
+
+
+class App(typer.Typer):
+    """Commands whose help is in the user's language."""
+
+    def command(self, name: str | None = None, **given: Any) -> Any:
+        return super().command(name, **{"cls": Command, **given})
+
+
 def translate_help(command: Any) -> None:
-    """Put the help of a command, and of those below it, and the errors of options into the user's language."""
-    if interface_language() != "zh":
-        return
-    _translate_typer()
-    known = {**_words("help"), **BESIDE}
+    """Put the help of a command, and of those below it, into the user's language. Show switches without a type."""
+    known = {**_words("help"), **BESIDE} if interface_language() == "zh" else {}
     for each in all_commands(command):
         each.help = known.get(each.help or "", each.help)
         for parameter in each.params:
-            if (help_text := getattr(parameter, "help", None)) is not None:
-                parameter.help = known.get(help_text, help_text)
-            if isinstance(shown := getattr(parameter, "show_default", None), str):
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+            if (text := getattr(parameter, "help", None)) is not None:
+                parameter.help = known.get(text, text)
+            if known and isinstance(shown := getattr(parameter, "show_default", None), str):
                 parameter.show_default = shown.replace("the setting ", "设置 ")
-        own = each.get_help_option
-        each.get_help_option = lambda context, own=own: _with_help(own(context))
 
 
-@cache
-def _translate_typer() -> None:
-    """Put what Typer itself prints into Chinese, once."""
-    from typer import rich_utils
+def _print_help(command: Any, context: Any) -> None:
+    """Print the help of a command in Chinese. A text has no spaces, and is folded at the end of a line."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
 
-    for name, text in _PANELS.items():
-        setattr(rich_utils, name, text)
-    _fold_help(rich_utils)
-    _translate_usage_errors(rich_utils)
-
-
-def _fold_help(rich_utils: Any) -> None:
-    """Have long Chinese texts folded: they have no spaces, and Typer would cut them at the end of a line."""
-    if (made := getattr(rich_utils, "_make_rich_text", None)) is None:
-        return
-
-    def folded(**given: Any) -> Any:
-        text = made(**given)
-        text.overflow = "fold"
-        return text
-
-    rich_utils._make_rich_text = folded  # noqa: SLF001
+    console = Console(highlight=False)
+    console.print(Padding(Text(command.get_usage(context), "bold"), 1))
+    console.print(Padding(_folded(command.help), (0, 1, 1, 1)))
+    shown = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
+    options = [one for one in shown if one.param_type_name == "option"]
+    _print_panel(console, "参数", [_row(one, context) for one in shown if one not in options])
+    _print_panel(console, "选项", [_row(one, context) for one in options])
+    names = command.list_commands(context) if hasattr(command, "list_commands") else ()
+    below = [one for name in names if (one := command.get_command(context, name)) and not one.hidden]
+    _print_panel(console, "命令", [(one.name, _folded(one.help)) for one in below])
 
 
-def _translate_usage_errors(rich_utils: Any) -> None:
-    """Have what Typer itself says of arguments and options said in Chinese."""
-    print_error, print_help = rich_utils.rich_format_error, rich_utils.rich_format_help
+def _print_panel(console: Any, title: str, rows: Sequence[tuple[str, Any]]) -> None:
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
 
-    def in_chinese(self: Any) -> None:
-        if (context := getattr(self, "ctx", None)) is not None:
-            usage = context.get_usage()
-            context.get_usage = lambda: _usage_in_chinese(usage)
-        told_of_error = text_of(self.format_message(), "zh")
-        self.format_message = lambda: told_of_error
-        print_error(self)
-
-    def help_in_chinese(*, obj: Any, ctx: Any, markup_mode: Any) -> None:
-        own = obj.get_usage
-        obj.get_usage = lambda context: _usage_in_chinese(own(context))
-        print_help(obj=obj, ctx=ctx, markup_mode=markup_mode)
-
-    rich_utils.rich_format_error = in_chinese
-    rich_utils.rich_format_help = help_in_chinese
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(max_width=_NAMES_WIDTH, overflow="fold")
+    table.add_column(ratio=1)
+    for name, text in rows:
+        table.add_row(Text(name, "bold cyan"), text)
+    if rows:
+        console.print(Panel(table, title=title, title_align="left", border_style="dim"))
 
 
-def _usage_in_chinese(usage: str) -> str:
-    for english in _USAGE:
-        usage = usage.replace(english, _words("said")[english])
-    return usage
+def _row(parameter: Any, context: Any) -> tuple[str, Any]:
+    """Return the names of a parameter, and its help with the default at its end."""
+    names, text = parameter.get_help_record(context)
+    extra = text[len(parameter.help or "") :].strip()
+    for english, chinese in _EXTRAS.items():
+        extra = extra.replace(english, chinese)
+    return names, _folded(parameter.help).append(f" {extra}" if extra else "", "dim")
+
+
+def _folded(text: str | None) -> Any:
+    from rich.text import Text
+
+    folded = Text.from_markup(text or "")
+    folded.overflow = "fold"
+    return folded
+
+
+def print_usage_error(error: Any) -> None:
+    """Print in Chinese what is wrong with the arguments and options of a command."""
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.text import Text
+
+    console, context = Console(stderr=True, highlight=False), getattr(error, "ctx", None)
+    if context is not None:
+        asked = f"{context.command_path} {context.help_option_names[0]}"
+        console.print(Text(context.get_usage(), "bold"))
+        console.print(Text.assemble("运行 ", (f"'{asked}'", "blue"), " 查看帮助。", style="dim"))
+    text = Text(text_of(error.format_message(), "zh"), overflow="fold")
+    console.print(Panel(text, title="错误", title_align="left", border_style="red"))
 
 
 def translated(text: str | RoomloreError) -> str:
@@ -154,12 +190,6 @@ def all_commands(command: Any) -> Iterator[Any]:
     below = getattr(command, "commands", {})
     for inner in below.values() if isinstance(below, dict) else ():
         yield from all_commands(inner)
-
-
-def _with_help(option: Any) -> Any:
-    if option is not None:
-        option.help = _OWN_HELP
-    return option
 
 
 def _words(name: str) -> Mapping[str, str]:

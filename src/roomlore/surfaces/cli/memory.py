@@ -30,7 +30,7 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.derived import Call, add_others, command
 from roomlore.surfaces.cli.frame import AsJson, Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
-from roomlore.surfaces.cli.language import causes, say, several, translated
+from roomlore.surfaces.cli.language import App, causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import blame_with_people_named
@@ -283,7 +283,7 @@ def _end_in_words(lore: Lore, words: str, at: datetime) -> str:
     return (show_memories.end_at if of_day else show.clock)(at, zone)
 
 
-app = typer.Typer(
+app = App(
     cls=Group, no_args_is_help=True, help="What is remembered: let it evolve, search it, see its history, go back."
 )
 

@@ -11,7 +11,7 @@ from roomlore.core.errors import Deleted
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
-from roomlore.surfaces.cli.language import say
+from roomlore.surfaces.cli.language import App, say
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import with_people_named
 
@@ -22,7 +22,7 @@ Room = Annotated[str, typer.Argument(help="The room's id or name.")]
 Message = Annotated[str, typer.Argument(help=show.MESSAGE_HELP)]
 _USUAL_CORRECTOR = "caller"
 
-messages_app = typer.Typer(cls=Group, no_args_is_help=True, help="Delete messages.")
+messages_app = App(cls=Group, no_args_is_help=True, help="Delete messages.")
 
 
 @messages_app.command("delete")
@@ -65,7 +65,7 @@ def _confirm_deletion(message: StoredMessage) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-links_app = typer.Typer(
+links_app = App(
     cls=Group, no_args_is_help=True, help="Correct what a message answers; threads and contexts follow at once."
 )
 

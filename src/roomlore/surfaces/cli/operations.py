@@ -16,7 +16,7 @@ from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
-from roomlore.surfaces.cli.language import interface_language, say, translated
+from roomlore.surfaces.cli.language import App, interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
 
@@ -99,7 +99,7 @@ def restore(
     typer.echo(say("The backup is restored. Check it with `roomlore verify`, for each tenant."))
 
 
-keys_app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, list and revoke API keys of the HTTP service.")
+keys_app = App(cls=Group, no_args_is_help=True, help="Make, list and revoke API keys of the HTTP service.")
 
 
 @keys_app.command("create")
@@ -164,9 +164,7 @@ def revoke_key(
     typer.echo(say("Key {key} is revoked.", key=frame_of(ctx).run(work)))
 
 
-tenants_app = typer.Typer(
-    cls=Group, invoke_without_command=True, help="See what tenants use, and give one its own limits."
-)
+tenants_app = App(cls=Group, invoke_without_command=True, help="See what tenants use, and give one its own limits.")
 
 
 @tenants_app.callback()
@@ -306,13 +304,13 @@ def _job_line(job: Job) -> list[str]:
     ]
 
 
-jobs_app = typer.Typer(cls=Group, invoke_without_command=True)
+jobs_app = App(cls=Group, invoke_without_command=True)
 jobs_app.callback()(
     command(verbs.LIST_JOBS, _jobs, in_json=lambda page, _: page.jobs, without=("after",), before=_check_shared)
 )
 jobs_app.command("show")(command(verbs.GET_JOB, _job, before=_check_shared))
 jobs_app.command("retry")(command(verbs.RETRY_JOB, _job, before=_check_shared))
-models_app = typer.Typer(cls=Group, invoke_without_command=True, help="List language models, and try them.")
+models_app = App(cls=Group, invoke_without_command=True, help="List language models, and try them.")
 
 
 @models_app.callback()

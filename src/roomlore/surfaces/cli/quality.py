@@ -21,7 +21,7 @@ from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
-from roomlore.surfaces.cli.language import interface_language, say, translated
+from roomlore.surfaces.cli.language import App, interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
 
@@ -366,7 +366,7 @@ def _quality(label: str, quality: Quality) -> list[str]:
     return [label, *(f"{share:.3f}" for share in shares), f"{quality.selected:.1f}", f"{quality.worth:.3f}"]
 
 
-usage_app = typer.Typer(
+usage_app = App(
     cls=Group,
     no_args_is_help=True,
     help="The contexts that were used: list them, export them for training, compare the arms of an experiment.",

@@ -18,7 +18,7 @@ from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import AsJson, Group, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.given import STDIN, json_object, text_of
-from roomlore.surfaces.cli.language import helped, say
+from roomlore.surfaces.cli.language import App, helped, say
 from roomlore.surfaces.jsonable import session_line, to_jsonable
 from roomlore.verbs import sessions as verbs
 
@@ -208,7 +208,7 @@ def _turns(count: int) -> str:
     return show.counted(count, "turn")
 
 
-app = typer.Typer(
+app = App(
     cls=Group, no_args_is_help=True, help="Long conversations inside the model's window: turns, summaries, state."
 )
 
