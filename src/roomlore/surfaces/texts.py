@@ -79,8 +79,8 @@ def words(name: str, package: str = "roomlore.surfaces") -> dict[str, str]:
 
 @cache
 def _known() -> tuple[tuple[str, str, str], ...]:
-    """Return how each text of the library begins, the text, and the Chinese: first what is put around other errors, then
-    the texts with the most words of their own."""
+    """Return how each text of the library begins, the text, and its Chinese: first what is put around other errors,
+    then the texts with the most words of their own."""
 
     def place(pair: tuple[str, str]) -> tuple[bool, int]:
         return not pair[0].startswith("{error}"), -len(_PLACES.sub("", pair[0]))

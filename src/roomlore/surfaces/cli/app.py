@@ -121,21 +121,6 @@ class Program(Group):
         listing.commands = self.commands.listed()
         super(Program, listing).format_help(ctx, formatter)
 
-    def main(self, *given: Any, standalone_mode: bool = True, **named: Any) -> Any:
-        """Run the program, with what is wrong of arguments and options in the user's language."""
-        if not standalone_mode or interface_language() == "en":
-            return super().main(*given, standalone_mode=standalone_mode, **named)
-        try:
-            status = super().main(*given, standalone_mode=False, **named)
-        except UsageError as error:
-            if type(error).__name__ != "NoArgsIsHelpError":  # its help is printed already
-                print_usage_error(error)
-            sys.exit(error.exit_code)
-        except typer.Abort:
-            typer.echo("已取消。", err=True)
-            sys.exit(1)
-        sys.exit(status if isinstance(status, int) else 0)
-
 
 app = typer.Typer(
     cls=Program,
@@ -187,4 +172,20 @@ def main() -> None:
     assert isinstance(program, Program)
     program.commands.prepare = translate_help
     translate_help(program)
-    program()
+    if interface_language() == "en":
+        program()
+    sys.exit(_run(program))
+
+
+def _run(program: Program) -> int:
+    """Run the program in Chinese, and return its status. In English Typer prints what is wrong of arguments itself."""
+    try:
+        status = program.main(standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # its help is printed already
+            print_usage_error(error)
+        return 2
+    except typer.Abort:
+        typer.echo("已取消。", err=True)
+        return 1
+    return status if isinstance(status, int) else 0

@@ -97,7 +97,7 @@ def check(ctx: typer.Context) -> None:
 
     wrong = frame_of(ctx).run(work)
     for fault in wrong:
-        typer.echo(translated(show.inert(fault)), err=True)
+        typer.echo(show.inert(translated(fault)), err=True)
     if wrong:
         typer.echo(translated(MENDS["archives"]), err=True)
         raise typer.Exit(1)

@@ -179,7 +179,7 @@ def _tell_done(done: dict[str, int], standing: IndexStatus, *, of_vectors: bool,
     elif waited and not done:
         typer.echo(say("nothing was waiting"))
     if standing.problem:
-        typer.echo(translated(show.inert(standing.problem)), err=True)
+        typer.echo(show.inert(translated(standing.problem)), err=True)
 
 
 def _tell_status(standing: IndexStatus) -> None:
@@ -189,7 +189,7 @@ def _tell_status(standing: IndexStatus) -> None:
         "model": _model(standing),
         "waiting": show.counted(standing.waiting, "text"),
         "links": _links(standing.rooms_to_link),
-        "what to do": translated(show.inert(standing.problem)) if standing.problem else _advice(standing),
+        "what to do": show.inert(translated(standing.problem)) if standing.problem else _advice(standing),
     }
     shape = show.table("index", "stands", fixed=("index",))
     show.console().print(show.rows(shape, ((say(name), value) for name, value in figures.items())))
@@ -357,7 +357,7 @@ def _name_files(report: ImportReport) -> None:
 def _name_left_out(report: ImportReport) -> None:
     """Name files that may be exports and were not read."""
     for left in report.left_out[:_NAMED_FILES]:
-        why = translated(show.inert(left.reason, 400))
+        why = show.inert(translated(left.reason), 400)
         typer.echo(say("left out {path}: {why}", path=show.inert(left.name, 200), why=why), err=True)
     hidden = report.left_out_count - min(len(report.left_out), _NAMED_FILES)
     if hidden:
@@ -449,7 +449,7 @@ def _bar(name: str) -> Iterator[Advance]:
 
 def _name_bad(report: ImportReport) -> None:
     for bad in report.bad[:_NAMED_BAD]:
-        why, excerpt = translated(show.inert(bad.reason)), show.inert(bad.excerpt, 80)
+        why, excerpt = show.inert(translated(bad.reason)), show.inert(bad.excerpt, 80)
         typer.echo(f"{say('skipped {place}: {why}', place=bad.number, why=why)} | {excerpt}", err=True)
     hidden = report.bad_count - min(len(report.bad), _NAMED_BAD)
     if hidden:

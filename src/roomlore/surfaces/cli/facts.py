@@ -46,7 +46,7 @@ async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
         typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
     meant = "" if about.startswith("group:") else await scope_meant(lore, about)
     if meant.endswith("?"):
-        typer.echo(translated(show.inert(meant)), err=True)
+        typer.echo(show.inert(translated(meant)), err=True)
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
@@ -61,7 +61,7 @@ async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
 
 async def _meant(lore: Lore, page: verbs.FactPage, call: Call) -> None:
     if not page.facts and (meant := await scope_meant(lore, call.gives["scope"])):
-        typer.echo(translated(show.inert(meant)), err=True)
+        typer.echo(show.inert(translated(meant)), err=True)
 
 
 async def _changed(_: Lore, fact: Memory, call: Call) -> None:
@@ -139,7 +139,7 @@ def import_(
 
     report = frame_of(ctx).run(work, creates=True)
     for left in report.skipped[:_NAMED_SKIPPED]:
-        why = translated(show.inert(left.reason))
+        why = show.inert(translated(left.reason))
         skipped = say("skipped {place}: {why}", place=show.inert(left.place), why=why)
         typer.echo(f"{skipped} | {show.inert(left.excerpt, 80)}", err=True)
     if len(report.skipped) > _NAMED_SKIPPED:

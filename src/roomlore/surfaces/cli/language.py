@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -20,6 +20,7 @@ from roomlore.surfaces.texts import text_of, words
 if TYPE_CHECKING:
     from roomlore.verbs.table import Help
 
+F = TypeVar("F", bound=Callable[..., Any])
 _VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
 _EXTRAS = {"default: ": "默认：", "env var: ": "环境变量：", "required": "必填"}
@@ -97,7 +98,7 @@ class Command(Shown, TyperCommand):
 class App(typer.Typer):
     """Commands whose help is in the user's language."""
 
-    def command(self, name: str | None = None, **given: Any) -> Any:
+    def command(self, name: str | None = None, **given: Any) -> Callable[[F], F]:
         return super().command(name, **{"cls": Command, **given})
 
 

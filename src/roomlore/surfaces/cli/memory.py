@@ -106,7 +106,7 @@ def _waiting(scope: str) -> Iterator[None]:
 
 def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
     if result.message:
-        out.print(Text(translated(show.inert(result.message)), "yellow" if result.failed else ""))
+        out.print(Text(show.inert(translated(result.message)), "yellow" if result.failed else ""))
     if result.messages:
         out.print(_head(result))
         show_memories.changes(result.changes, out)
@@ -136,7 +136,7 @@ def _counts(result: EvolutionResult) -> str:
 
 
 def _rejected(rejected: Rejected, *, numbered: bool) -> Text:
-    why = translated(show.inert(rejected.reason))
+    why = show.inert(translated(rejected.reason))
     return Text.assemble(
         say("line {number}: {why}", number=rejected.line, why=why) if numbered else why,
         (f"\n{show.inert(rejected.text, _REJECTED)}", "dim"),
@@ -300,7 +300,7 @@ async def _listed(lore: Lore, page: verbs.MemoriesOf, call: Call) -> None:
 
 async def _meant(lore: Lore, page: verbs.MemoriesOf, _: Call) -> None:
     if not page.memories and (meant := await scope_meant(lore, page.scope)):
-        typer.echo(translated(show.inert(meant)), err=True)
+        typer.echo(show.inert(translated(meant)), err=True)
 
 
 def _memories(page: verbs.MemoriesOf, _: Call) -> Sequence[Memory]:

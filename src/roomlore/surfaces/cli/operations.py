@@ -300,7 +300,7 @@ def _job_line(job: Job) -> list[str]:
         say(job.status),
         str(job.attempts),
         changed,
-        translated(show.inert(says, 160)),
+        show.inert(translated(says), 160),
     ]
 
 
@@ -385,5 +385,5 @@ def _trial_line(trial: ModelTrial) -> list[str]:
     tokens = f"{trial.usage.input_tokens} + {trial.usage.output_tokens}"
     who = [show.inert(trial.model_id), show.inert(trial.provider), show.inert(trial.provider_model_id)]
     if trial.error:
-        return [*who, f"{trial.seconds:.1f}", "–", translated(show.inert(trial.error))]
+        return [*who, f"{trial.seconds:.1f}", "–", show.inert(translated(trial.error))]
     return [*who, f"{trial.seconds:.1f}", tokens, say("answered: {text}", text=show.inert(trial.text, 60))]

@@ -260,7 +260,7 @@ def forget(
 def _say_meant(frame: Frame, user: str) -> None:
     """Tell on standard error which people a misspelt id may mean."""
     if meant := frame.run(lambda lore: scope_meant(lore, f"user:{user}")):
-        typer.echo(translated(show.inert(meant)), err=True)
+        typer.echo(show.inert(translated(meant)), err=True)
 
 
 async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetReport, dict[str, str]]:
@@ -299,10 +299,10 @@ def report(done: ForgetReport, out: Console, rooms: Mapping[str, str] | None = N
         named = f"{show.inert(room, 80)} ({show.inert(called, 80)})" if called else show.inert(room, 80)
         out.print(f"  {say('the whole room {room}', room=named)}")
     for place, count in done.same_words.items():
-        line = say("same words, kept: {count} in {place}", count=count, place=translated(show.inert(place)))
+        line = say("same words, kept: {count} in {place}", count=count, place=show.inert(translated(place)))
         out.print(Text(f"  {line}", "dim"))
     for remainder in done.left:
-        place, why = translated(show.inert(remainder.place)), translated(show.inert(remainder.why))
+        place, why = show.inert(translated(remainder.place)), show.inert(translated(remainder.why))
         line = say("left: {count} in {place}: {why}", count=remainder.count, place=place, why=why)
         out.print(Text(f"  {line}", "yellow"))
     if done.checked:
@@ -410,4 +410,4 @@ _PLACES = ("scope", "memory", "change", "lineage", "room", "archive", "message",
 
 
 def _fault_text(text: str) -> str:
-    return translated(show.inert(text))
+    return show.inert(translated(text))

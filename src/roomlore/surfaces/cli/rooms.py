@@ -55,7 +55,7 @@ def rooms(
 
     page_rooms, meant = frame_of(ctx).run(work)
     if meant:
-        typer.echo(translated(show.inert(meant, 1_000)), err=True)
+        typer.echo(show.inert(translated(meant), 1_000), err=True)
     if as_json:
         show.as_json(to_jsonable(page_rooms))
         return

@@ -88,7 +88,7 @@ def search(
         return
     out = show.console()
     if answer.hint:
-        typer.echo(translated(show.inert(answer.hint, 1_000)), err=True)
+        typer.echo(show.inert(translated(answer.hint), 1_000), err=True)
     if not answer.hits:
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
         where = say("these rooms") if room is None else show.inert(room, 80)

@@ -253,7 +253,7 @@ def versions(blame: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> N
         if version.memory.change_summary:
             out.print(indented(Text(show.inert(version.memory.change_summary), "dim")))
         if version.memory.doubtful:
-            remark = say("doubtful: {why}", why=translated(show.inert(version.memory.doubtful)))
+            remark = say("doubtful: {why}", why=show.inert(translated(version.memory.doubtful)))
             out.print(indented(Text(remark, "yellow")))
         for evidence_message in version.evidence if evidence else ():
             out.print(indented(_message(evidence_message, zone), 4))
