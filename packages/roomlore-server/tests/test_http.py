@@ -769,7 +769,9 @@ def test_the_document_has_the_routes_that_a_program_adds(app):
 
 
 async def test_a_problem_without_a_chinese_text_is_in_english(http):
-    answer = await http.post("/messages", json={"messages": [], "more": 1}, headers=ZH)
+    tool = {"type": "function", "function": {"name": "no name"}}
+    message = {"id": "m1", "room_id": "tea", "sender_id": "ann", "text": "Hi"}
+    answer = await http.post("/chat/sse", json={"message": message, "agent_id": "bot", "tools": [tool]}, headers=ZH)
     assert (answer.status_code, answer.headers["content-language"]) == (422, "en")
     assert answer.json()["title"] == "The input cannot be used as it is"
 

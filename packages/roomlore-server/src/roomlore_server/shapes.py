@@ -175,8 +175,8 @@ def _sentence(detail: Mapping[str, Any], fields: list[str], of_query: Collection
     place = _place(detail["loc"])
     if detail["type"] == "extra_forbidden":
         return _unknown(place, fields, of_query)
-    phrase = _phrase(place, detail) if place and detail["type"] in _CODES else ""
-    if phrase and "ctx" not in detail:
+    phrase = _phrase(place, detail) if place and detail["type"] in _CODES else None
+    if phrase is not None and phrase.fields["bound"] is None:
         return phrase
     text = _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
     if not place:
