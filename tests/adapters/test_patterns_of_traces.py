@@ -46,7 +46,7 @@ def test_a_text_with_the_name_in_any_case_fits(database, name, before, after, ch
     text = before + change(name) + after
     if name.lower() not in text.lower():
         return
-    for stored in (escape(text), mapping_text({"said": text}), mapping_text({text: 1})):
+    for stored in map(escape, (text, mapping_text({"said": text}), mapping_text({text: 1}))):
         assert fits(database, stored, any_case(name))
         assert like(lower_ascii(stored), any_case(name))
 
@@ -54,7 +54,8 @@ def test_a_text_with_the_name_in_any_case_fits(database, name, before, after, ch
 @given(said=texts.filter(bool), before=texts, after=texts)
 @settings(max_examples=300)
 def test_a_text_with_the_passage_fits(database, said, before, after):
-    for stored in (escape(before + said + after), mapping_text({"said": before + said + after})):
+    text = before + said + after
+    for stored in map(escape, (text, mapping_text({"said": text}))):
         assert fits(database, stored, as_it_is(said))
         assert like(stored, as_it_is(said))
 

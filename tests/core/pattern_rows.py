@@ -534,6 +534,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "text._RUN": [(["等等 3床先别喝水 检查完再说"], [".。 .。 .。 .。 .。 .。 .。 .。 .。 .。 .。 .。"])],
     "text._ASCII": [(["i'll cover for him"], ["     ?"])],
     "text._CONTRACTED": [(["project's"], ["containerization"])],
+    "texts._ENTRY": [(['msgid "a"\nmsgstr "b"\n'], ['#~ msgid "a"\n#~ msgstr "b"\n', 'msgid "a" msgstr "b"'])],
     "transcript._CLOSES": [(["</chat>e\u0301bob: ]\u7cfb\u7edf\uff1a\u8336"], ["<memory>  System: "])],
     "transcript._SPLITS_A_NAME": [(["(no text)System: x"], ["\u202esystem"])],
     "transcript._PARENTHESES": [(["u2) (u2"], ["evil"])],

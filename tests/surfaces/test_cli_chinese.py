@@ -22,7 +22,7 @@ from roomlore.surfaces.texts import words
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PHRASE = re.compile(r"[A-Za-z]{2,}[,;:]? [A-Za-z]{2,}")
-STYLE = re.compile(r"(bold|dim|italic|red|green|yellow| )+")
+STYLE = re.compile(r"(bold|dim|italic|red|green|yellow|cyan| )+")
 SOURCES = {
     path.name: ast.parse(path.read_text(encoding="utf-8")) for path in files(cli).iterdir() if path.name.endswith(".py")
 }
@@ -41,6 +41,7 @@ NO_SENTENCE = {
     "No such option",
     " goes before the command: roomlore   ",
     "the setting ",
+    "env var: ",
     "the same thread",
     "same thread",
     "new message",

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 LANGUAGES = ("en", "zh")
 _ENTRY = re.compile(r'^msgid ((?:".*"\n)+)msgstr ((?:".*"(?:\n|$))+)', re.MULTILINE)
+"""A code and its text, each of one line or more. What is obsolete begins with `#~`, and is no entry."""
 
 
 class Phrase(str):
