@@ -23,7 +23,7 @@ import roomlore_importers
 import roomlore_integrations
 import roomlore_server
 import roomlore_testkit
-from roomlore.adapters.sql import connect
+from roomlore.storage import connect
 from roomlore_testkit.contracts import MessagesContract
 
 HERE = Path(__file__).parent

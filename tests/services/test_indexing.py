@@ -7,12 +7,12 @@ import pytest
 
 import roomlore
 from engines import ENGINES
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.adapters.vectors.sql import SqlVectors
 from roomlore.core.search import query
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import rebuild as words
+from roomlore.storage import connect
 from roomlore_testkit.embedding import HashEmbedder
 
 SAID = ["green tea or black?", "black, please", "谁对花生过敏？", "我，谢谢", "the deploy is stuck"]

@@ -30,7 +30,7 @@ from roomlore.core.errors import Deleted, NotFound, unknown_room
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 _Windows = tuple[Window, ...]
 

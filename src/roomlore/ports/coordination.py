@@ -6,6 +6,12 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
+SESSIONS = "session-checkpoints"
+"""The background job that makes the checkpoints that are due."""
+INDEXING = "indexing"
+"""The job that brings the indexes in step with SQL."""
+RELINKING = "relinking"
+"""The job that relinks rooms whose links another link model made."""
 _AGAIN_SECONDS = 60.0
 Attributes = Mapping[str, str | int | float | bool]
 

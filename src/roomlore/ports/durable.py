@@ -8,13 +8,15 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import json_copy
 from roomlore.ports.coordination import Clock
-from roomlore.ports.progress import DueRoom, RoomBehind
-from roomlore.ports.storage import Storage
+from roomlore.storage.values import DueRoom, RoomBehind
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage
 
 _AS_THEY_ARE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -215,7 +217,7 @@ class Ticks:
     """The times of one schedule. `times`: None if there is no schedule. `mark`: the name of the watermark of the last
     time that was handled."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, times: Times | None, mark: str) -> None:
+    def __init__(self, *, storage: "Storage", clock: Clock, times: Times | None, mark: str) -> None:
         self._storage = storage
         self._clock = clock
         self._times = times
@@ -242,7 +244,7 @@ class Ticks:
             await work.progress.move_mark(room_id="", name=self._mark, arrival=tick, was=was, now=self._clock.now())
 
 
-async def rooms_behind(storage: Storage, name: str, least: int) -> AsyncIterator[RoomBehind]:
+async def rooms_behind(storage: "Storage", name: str, least: int) -> AsyncIterator[RoomBehind]:
     """Yield the rooms of all tenants with so many messages above their mark of this name."""
     after = ("", "")
     while True:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from roomlore.core.quotas import Quotas
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
 
 
 class QuotaChecks(Protocol):

@@ -30,8 +30,8 @@ from roomlore.core.linking.room import WINDOW
 from roomlore.core.memory.memory import MemoryAnswer
 from roomlore.core.models import Room
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
+from roomlore.storage import Storage, UnitOfWork
 
 SAMPLE = 300
 MAX_SAMPLED = 100_000

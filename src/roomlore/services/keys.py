@@ -9,7 +9,7 @@ from roomlore.core.access_tokens import TokenGrant, grant_of
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, listed
 from roomlore.core.models import ApiKey
 from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 
 SCOPES = ("read", "write", "admin")
 _PREFIX = "rl_"

@@ -36,8 +36,8 @@ from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, Json, Steps, own_part, submit_noted, work_name
-from roomlore.ports.progress import THREADS, DueRoom
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.values import THREADS, DueRoom
 
 log = logging.getLogger(__name__)
 

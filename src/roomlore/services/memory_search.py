@@ -32,11 +32,10 @@ from roomlore.core.memory.scoring import (
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest, Vectors
 from roomlore.core.visibility import told
 from roomlore.ports.audience import KnownWindows, Sight
-from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.coordination import INDEXING, Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
-from roomlore.ports.progress import INDEXING
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MeaningSearch
+from roomlore.storage import Storage, UnitOfWork
 
 MAX_MEMORIES = 20_000
 _HELD = 3 * MAX_MEMORIES

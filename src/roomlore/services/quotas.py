@@ -26,7 +26,7 @@ from roomlore.core.quotas import (
     period_of,
 )
 from roomlore.ports.coordination import Clock, OnceAMinute, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

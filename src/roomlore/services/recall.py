@@ -40,7 +40,7 @@ from roomlore.core.visibility import told
 from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Embedder, TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 MAX_FACTS = 20_000
 _ALL = 2**31 - 1

@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from roomlore import services
 from roomlore.adapters.inprocess import InProcessJobs, SystemClock
-from roomlore.adapters.sql import connect
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
@@ -31,9 +30,10 @@ from roomlore.core.intake import IntakeResult
 from roomlore.core.models import Message
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
-from roomlore.ports.storage import DueWork
+from roomlore.ports.verbs import DueWork
 from roomlore.services.messages import AllDue, Ingest, RoomCache, VectorsDue, by_room, results_of
 from roomlore.services.quotas import QuotaKeeper
+from roomlore.storage import connect
 
 _SIZE = struct.Struct(">Q")
 _COLLECT_FROM = 100_000

@@ -8,7 +8,6 @@ from os import PathLike, fspath
 from typing import TypeVar, Unpack
 
 from roomlore import services
-from roomlore.adapters.sql import connect, is_in_memory
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import InvalidInput
@@ -16,7 +15,7 @@ from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
 from roomlore.ports.coordination import Telemetry
-from roomlore.ports.storage import DueWork, Storage
+from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
@@ -26,6 +25,7 @@ from roomlore.services.quotas import QuotaService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.settings.registry import importers
+from roomlore.storage import Storage, connect, is_in_memory
 from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.import_processes import Given, ThisProcess, import_processes
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources

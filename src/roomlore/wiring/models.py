@@ -17,11 +17,11 @@ from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Work
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import Storage
 from roomlore.services.jobs import counted
 from roomlore.services.keys import TokenService
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
+from roomlore.storage import Storage
 
 
 class Closable(Protocol):

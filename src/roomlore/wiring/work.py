@@ -14,8 +14,6 @@ from roomlore.adapters.archive_files import FolderOfArchives
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sql import SqlStorage
-from roomlore.adapters.sql.inspection import compact_database
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
@@ -25,12 +23,14 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids, Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
-from roomlore.ports.progress import FORGETTING, THREADS
-from roomlore.ports.storage import DueWork, Storage
+from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
+from roomlore.storage import Storage
+from roomlore.storage.inspection import compact_database
+from roomlore.storage.values import FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing
 from roomlore.wiring.models import Common, define, host_of, opened, usable
 
@@ -318,7 +318,7 @@ def evolution_options(settings: Settings) -> services.evolution.EvolutionOptions
 
 
 def make_forgetter(
-    storage: SqlStorage,
+    storage: Storage,
     durable: DurableWork,
     sessions: SessionParts,
     indexing: Indexing,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 from roomlore_testkit.builders import START
 
 

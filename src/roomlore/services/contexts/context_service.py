@@ -26,7 +26,6 @@ from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanati
 from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import (
     STRATEGIES,
     Explainer,
@@ -38,6 +37,7 @@ from roomlore.services.contexts.strategies import (
     nothing_in_memory,
 )
 from roomlore.services.contexts.usage_service import UsageRecorder
+from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

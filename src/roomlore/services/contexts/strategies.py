@@ -41,7 +41,7 @@ from roomlore.core.models import (
     Weighed,
 )
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
 
 _SURELY_NEEDED = 0.5
 """The probability that something from the past is needed from which on a pause adds no newest messages."""

@@ -15,8 +15,8 @@ from roomlore.core.experiments import MAX_DAYS, UsageReport, UsageSelection, arm
 from roomlore.core.models import ContextUsageRecord, LinkKind, Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import Gatherer, scorer
+from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from roomlore.core.transcript import spoken_text
 from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
 from roomlore.services.digest.writing import Writing, language_for
+from roomlore.storage import Storage, UnitOfWork
 
 _TRIES = 5
 _NAMED = 8

@@ -12,9 +12,9 @@ from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import NotFound, Unavailable
 from roomlore.ports.coordination import Clock, Webhook
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind, work_name
-from roomlore.ports.progress import RoomBehind
-from roomlore.ports.storage import Storage
 from roomlore.services.digest.digest_service import DigestService
+from roomlore.storage import Storage
+from roomlore.storage.values import RoomBehind
 
 DIGEST = "digest"
 """The work that sends a digest, the background job that enqueues it, and the watermark of a room up to which it was

@@ -15,8 +15,8 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
+from roomlore.storage import Storage, UnitOfWork
 
 NO_ROOM = ""
 """The room of a person's watermark, which is a time in seconds: messages after it are new in every room."""

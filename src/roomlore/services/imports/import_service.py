@@ -35,10 +35,10 @@ from roomlore.core.reimport import Again, compared, metadata_after
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.exports import Export, ExportFile, FindExports, KeepApart, OpenExport
 from roomlore.ports.language import Describer
-from roomlore.ports.storage import Storage
 from roomlore.ports.verbs import MessageVerbs
 from roomlore.services.imports.rooms_by_name import ChosenRooms, NamedChats, RoomsByName
 from roomlore.services.imports.tally import KEPT_FILES, Tally, added_up
+from roomlore.storage import Storage
 
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000

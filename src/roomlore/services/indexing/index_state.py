@@ -14,11 +14,12 @@ from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints
 from roomlore.core.search.query import WORDS_MODEL, passage
-from roomlore.ports.coordination import Clock, Jobs
+from roomlore.ports.coordination import INDEXING, Clock, Jobs
 from roomlore.ports.language import Embedder
-from roomlore.ports.progress import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, Turned, VectorIndex
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.outbox import Outbox
+from roomlore.storage.values import MEMORY_VECTORS, VECTORS, WORDS
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.search.query import WORDS_MODEL
 from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.progress import LINKS, WORDS
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.indexing.index_state import START, page_after
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.values import LINKS, WORDS
 
 _PAGE = 500
 _PIECE = 250

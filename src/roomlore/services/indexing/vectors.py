@@ -14,9 +14,9 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import IndexState, IndexTask, VectorPoint, Vectors
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing.index_state import START, Indexed, Passage, model_problem
+from roomlore.storage import Storage, UnitOfWork
 
 _BATCH = 128
 _PAGE = 500

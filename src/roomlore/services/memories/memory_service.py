@@ -39,9 +39,9 @@ from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.exports import MemoryExport, ReadMemories
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
+from roomlore.storage import Storage, UnitOfWork
 
 Named = Literal["memory", "evolution"]
 _SHORTEST = 4

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from roomlore.core.models import Entry
-from roomlore.ports.coordination import Jobs
-from roomlore.ports.progress import INDEXING
-from roomlore.ports.storage import DueWork, UnitOfWork
+from roomlore.ports.coordination import INDEXING, Jobs
+from roomlore.ports.verbs import DueWork
+from roomlore.storage import UnitOfWork
 
 
 class AllDue:

@@ -10,10 +10,11 @@ from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import DueWork, Storage, UnitOfWork
+from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.joint import Joint
 from roomlore.services.messages.planning import INLINE, Batches, Plan, Planner, check_conflicts, weight
 from roomlore.services.messages.room_states import BatchStates, RoomCache
+from roomlore.storage import Storage, UnitOfWork
 
 _TRIES = 4
 _BRIEF = 8

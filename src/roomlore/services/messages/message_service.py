@@ -31,11 +31,11 @@ from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.planning import by_room, in_thread_if_large, report_of, weight
 from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, RoomsSearch
+from roomlore.storage import Storage, UnitOfWork
 
 OnConflict = Literal["raise", "report"]
 

@@ -16,8 +16,8 @@ from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import AddReport, Entry, Link, Message, Room
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.room_states import BatchStates, RoomCache
+from roomlore.storage import Storage, UnitOfWork
 
 T = TypeVar("T")
 Batches = Mapping[str, Sequence[Message]]

@@ -38,8 +38,8 @@ from roomlore.core.search.query import SearchQuery, read_query
 from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MeaningSearch
+from roomlore.storage import Storage, UnitOfWork
 
 _BYTES_A_ROOM = 2_000
 _BYTES_A_SENDER = 130

@@ -17,8 +17,6 @@ from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
-from roomlore.ports.maintenance import CompactDatabase
-from roomlore.ports.storage import Storage
 from roomlore.services.privacy.forget_memories import (
     MEMORY_VECTORS_LEFT,
     SCOPE_LEFT,
@@ -28,6 +26,7 @@ from roomlore.services.privacy.forget_memories import (
     still,
 )
 from roomlore.services.privacy.forget_messages import EMPTIED_LEFT, VECTORS_LEFT, MessageEraser, Person, Tally, gather
+from roomlore.storage import Storage
 
 _WAIT_SECONDS = 10.0
 _ROUNDS = 3
@@ -66,7 +65,7 @@ class Forgetter:
         self,
         *,
         storage: Storage,
-        compact_database: CompactDatabase,
+        compact_database: Callable[[], Awaitable[None]],
         durable: DurableWork,
         sessions: CachedSessions,
         memories: MemoryEraser,

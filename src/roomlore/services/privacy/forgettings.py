@@ -30,9 +30,9 @@ from roomlore.ports.durable import (
     submit_noted,
     work_name,
 )
-from roomlore.ports.progress import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.values import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
 
 _NOBODY = ""
 """Recorded in place of the person as long as the database is to be compacted."""

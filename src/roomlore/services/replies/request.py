@@ -19,8 +19,8 @@ from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import LanguageModels, Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import Storage
 from roomlore.services.replies.deferred import DeferredMessages
+from roomlore.storage import Storage
 
 log = logging.getLogger(__name__)
 

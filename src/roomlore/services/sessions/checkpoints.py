@@ -12,8 +12,8 @@ from roomlore.core.sessions.window import Mark, Segment, language_of, turns_of
 from roomlore.core.summary import without_label
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.sessions.reading import changed_since
+from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from roomlore.core.sessions.window import (
     verified,
 )
 from roomlore.ports.coordination import Clock, OnceAMinute, SessionCache, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

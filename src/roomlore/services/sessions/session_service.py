@@ -42,10 +42,10 @@ from roomlore.core.sessions.window import (
 from roomlore.ports.audience import check_shown, view_for
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.sessions.automatic import AutoCheckpoints, DeferredSummaries
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SegmentCache, SessionReader
+from roomlore.storage import Storage, UnitOfWork
 
 Along = Callable[[UnitOfWork], Awaitable[None]]
 Change = Callable[[Session], Session]
