@@ -113,6 +113,12 @@ def test_a_command_loads_what_it_uses(tea, arguments, spared):
     assert {"sqlalchemy", "roomlore.services.contexts"} <= loaded
 
 
+@pytest.mark.parametrize("arguments", ["search --help", "context --help", "memory --help", "settings"])
+def test_what_asks_no_database_loads_none(arguments):
+    loaded, told = command(arguments)
+    assert ({"sqlalchemy", "roomlore.storage.store"} & loaded, told) == (set(), "")
+
+
 def test_the_log_is_loaded_with_its_first_line(tea):
     loaded, told = command(f"--db {tea} rooms", MEMORY_OF_ANOTHER_PROGRAM="1")
     assert "structlog" in loaded

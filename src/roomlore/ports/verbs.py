@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from roomlore.core.context import Context
 from roomlore.core.models import AddReport, Entry, Explanation, Message, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
-from roomlore.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 
 class MessageVerbs(Protocol):
@@ -53,7 +55,7 @@ class ContextVerbs(Protocol):
 class DueWork(Protocol):
     """A part of roomlore that has work to do after messages are written."""
 
-    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
+    async def note(self, work: "UnitOfWork", room_id: str, entries: Sequence[Entry]) -> bool:
         """Note the work that these messages of a locked room make due, in the transaction that writes them. Return
         True if `announce` has to follow."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
 from statistics import fmean
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from roomlore.core.context import (
     MORE_ANSWERS,
@@ -37,7 +37,9 @@ from roomlore.services.contexts.strategies import (
     nothing_in_memory,
 )
 from roomlore.services.contexts.usage_service import UsageRecorder
-from roomlore.storage import Storage, UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +149,7 @@ class ContextService:
         self,
         *,
         tenant: str,
-        storage: Storage,
+        storage: "Storage",
         clock: Clock,
         ids: Ids,
         telemetry: Telemetry,
@@ -260,7 +262,7 @@ class ContextService:
         async with self._storage.reading(self._tenant) as work:
             return await self._shown(work, context_id, viewer)
 
-    async def _shown(self, work: UnitOfWork, context_id: str, viewer: str | None) -> ContextUsageRecord:
+    async def _shown(self, work: "UnitOfWork", context_id: str, viewer: str | None) -> ContextUsageRecord:
         record = await work.usage.find(context_id=context_id)
         now = self._clock.now()
         if record is None or not await sees_all_of(work, viewer=viewer, room_id=record.room_id, now=now):
@@ -309,11 +311,11 @@ class ContextService:
         return _drafted(request, target, options, chosen, recalled.problem)
 
     async def _choose(
-        self, work: UnitOfWork, past: Past, target: Target, options: ContextOptions
+        self, work: "UnitOfWork", past: Past, target: Target, options: ContextOptions
     ) -> Sequence[Candidate]:
         return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
-    def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
+    def _gatherer(self, work: "UnitOfWork", past: Past = NOTHING_FAR) -> Gatherer:
         return Gatherer(work=work, past=past, in_memory=self._in_memory)
 
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
@@ -322,18 +324,18 @@ class ContextService:
         self._options.overridden(given)
         return _Request(room_id, message_id, given, self._experiment.arm_of(self._tenant, room_id, given=given))
 
-    async def _target_of(self, work: UnitOfWork, request: _Request) -> Target:
+    async def _target_of(self, work: "UnitOfWork", request: _Request) -> Target:
         target = await self._target(work, request.room_id, request.message_id)
         if target is None:
             raise await self._missing(work, request.room_id, request.message_id)
         return target
 
-    async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
+    async def _target(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> Target | None:
         return await work.messages.target(
             room_id=room_id, message_id=message_id, window=self._options.max_context_messages
         )
 
-    async def _missing(self, work: UnitOfWork, room_id: str, message_id: str | None) -> NotFound:
+    async def _missing(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> NotFound:
         """Return the error: there is no such room, or not such a message in it."""
         if await work.rooms.find(room_id=room_id) is None:
             return unknown_room(room_id)
