@@ -155,7 +155,7 @@ def with_search(lore: roomlore.Lore, search: Searching) -> roomlore.Lore:
         telemetry=shared.telemetry,
         recorder=shared.recorder,
         tokens=shared.tokens,
-        past=search,
+        past=search.before,
         options=shared.options,
         experiment=Experiment({}),
     )

@@ -54,7 +54,7 @@ async def nightly(
             storage=lore.storage,
             evolutions=lore._resources.evolver,
             clock=clock,
-            times=Cron("0 2 * * *", ZONE),
+            times=Cron("0 2 * * *", ZONE).last,
             least=10,
             people=evolve,
             together=together,

@@ -48,7 +48,7 @@ def schedule(lore: Lore, clock: FrozenClock, *, cron: str = NIGHTLY, least: int 
         storage=lore.storage,
         evolutions=lore._resources.evolver,
         clock=clock,
-        times=Cron(cron, ZONE),
+        times=Cron(cron, ZONE).last,
         least=least,
         people=evolve,
     )

@@ -142,12 +142,9 @@ class SessionCache(Protocol):
     async def close(self) -> None: ...
 
 
-class Webhook(Protocol):
-    """Sends to the one address that is configured."""
+Webhook = Callable[..., Awaitable[None]]
+"""Called with a JSON body and its `message_id`, the same for each attempt. Send it once, signed, to the one address
+that is configured.
 
-    async def send(self, body: bytes, *, message_id: str) -> None:
-        """Send a JSON body, once, signed. `message_id`: the same for each attempt.
-
-        Return when the receiver has accepted it. Raises `Unavailable` if it cannot be reached, does not answer in time
-        or does not accept it, `InvalidInput` if the address is not allowed.
-        """
+Return when the receiver has accepted it. Raise `Unavailable` if it cannot be reached, does not answer in time or does
+not accept it, `InvalidInput` if the address is not allowed."""

@@ -198,11 +198,8 @@ _NOWHERE = ""
 """The tenant of the watermarks of schedules."""
 
 
-class Times(Protocol):
-    """The times of the schedule."""
-
-    def last(self, now: datetime) -> datetime:
-        """Return the last time at or before `now`, UTC."""
+Times = Callable[[datetime], datetime]
+"""The times of a schedule. Return the last one at or before this time, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +229,7 @@ class Ticks:
         if mark is None:
             await self._move(int(self._clock.now().timestamp()), was=0)
             return None
-        tick = int(self._times.last(self._clock.now()).timestamp())
+        tick = int(self._times(self._clock.now()).timestamp())
         return Due(tick, mark) if tick > mark else None
 
     async def handled(self, due: Due) -> None:

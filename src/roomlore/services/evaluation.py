@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.context import ContextOptions
@@ -40,12 +40,8 @@ _LOOKED_AT = 50
 _ROOMS = 500
 
 
-class Remembers(Protocol):
-    """A search of memories."""
-
-    async def search(
-        self, scope: str, query: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
-    ) -> MemoryAnswer: ...
+Remembers = Callable[..., Awaitable[MemoryAnswer]]
+"""A search of memories, called with a scope, a query, `limit`, `threshold` and `viewer`."""
 
 
 Digests = Callable[..., Awaitable[Digest]]
@@ -74,7 +70,7 @@ class EvaluationService:
         model: LinkModel,
         options: ContextOptions,
         messages: MessageVerbs,
-        memories: Remembers,
+        remembers: Remembers,
         digest: Digests,
         contexts: ContextVerbs,
     ) -> None:
@@ -85,7 +81,7 @@ class EvaluationService:
         self._model = model
         self._options = options
         self._messages = messages
-        self._memories = memories
+        self._remembers = remembers
         self._digest = digest
 
     async def run(
@@ -213,7 +209,7 @@ class EvaluationService:
         async with self._storage.reading(self._tenant) as work:
             scopes, rooms = await self._places(work)
         for scope in scopes:
-            memories = await self._memories.search(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
+            memories = await self._remembers(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
             if any(_holds(hit.memory.statement, one.text) for hit in memories.hits):
                 where.add(f"memories, {scope}")
         for room_id in rooms:

@@ -180,7 +180,7 @@ async def import_processes(
     try:
         for _ in range(count):
             processes.append(await _Process.start(given))  # noqa: PERF401  # those that started are ended
-        yield _Processes(processes, due, telemetry)
+        yield _Processes(processes, due, telemetry).add
     except BaseException:
         await asyncio.gather(*(one.kill() for one in processes))
         raise

@@ -70,7 +70,7 @@ class Lore:
             telemetry=shared.telemetry,
             recorder=shared.recorder,
             tokens=shared.tokens,
-            past=self._search,
+            past=self._search.before,
             options=shared.options,
             experiment=Experiment(shared.settings.context.experiment),
             zone=shared.settings.search.zone,
@@ -88,7 +88,7 @@ class Lore:
     def sessions(self) -> SessionService:
         shared = self._resources
         return SessionService(
-            tenant=self.tenant, parts=shared.sessions, writer=self._ingest_now, later=shared.summaries
+            tenant=self.tenant, parts=shared.sessions, writer=self._ingest_now.add, later=shared.summaries
         )
 
     @cached_property
@@ -112,7 +112,7 @@ class Lore:
             ),
             read_memories=importers().read_memories,
             evolver=shared.evolver,
-            searcher=shared.searcher,
+            searcher=shared.searcher.search,
         )
 
     @cached_property
@@ -146,7 +146,9 @@ class Lore:
             parts=shared.replies,
             messages=self._messages(counting),
             contexts=self.context,
-            sessions=SessionService(tenant=self.tenant, parts=shared.sessions, writer=counting, later=shared.summaries),
+            sessions=SessionService(
+                tenant=self.tenant, parts=shared.sessions, writer=counting.add, later=shared.summaries
+            ),
             recalls=shared.recalls,
         )
 
@@ -214,7 +216,7 @@ class Lore:
     def _in_processes(self, count: int) -> "AbstractAsyncContextManager[services.imports.Adding]":
         shared = self._resources
         if count == 1 or is_in_memory(shared.url):
-            return nullcontext(ThisProcess(self._ingest(shared.imports_due), shared.telemetry))
+            return nullcontext(ThisProcess(self._ingest(shared.imports_due), shared.telemetry).add)
         given = Given(
             url=shared.url,
             tenant=self.tenant,
@@ -240,7 +242,7 @@ class Lore:
             model=shared.model,
             options=shared.options,
             messages=self.messages,
-            memories=self.memories,
+            remembers=self.memories.search,
             digest=self.digest,
             contexts=self.context,
         )

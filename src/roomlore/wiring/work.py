@@ -171,7 +171,7 @@ def make_writing(common: Common, models: ModelService) -> services.digest.Writin
     return services.digest.Writing(models=models, prompts=PackagedPrompts(), options=options)
 
 
-def make_webhook(common: Common) -> HttpWebhook | None:
+def make_webhook(common: Common) -> Webhook | None:
     """Return the receiver of digests, None if there is none. Raise `InvalidInput` for an invalid URL."""
     settings = common.settings.digests
     if not settings.digest_webhook:
@@ -182,7 +182,7 @@ def make_webhook(common: Common) -> HttpWebhook | None:
         private=settings.digest_webhook_private,
         timeout_seconds=settings.digest_webhook_seconds,
         clock=common.clock,
-    )
+    ).send
 
 
 def make_nightly(
@@ -195,7 +195,7 @@ def make_nightly(
     """Return the digests that are sent by a schedule. Nothing is read yet."""
     settings = common.settings.digests
     rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
-    times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
+    times = Cron(settings.digest_schedule, common.settings.search.zone).last if settings.digest_schedule else None
     nightly = services.digest.NightlyDigests(
         storage=common.storage,
         durable=durable,
@@ -275,7 +275,9 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
     )
     define(common, durable, services.evolution.EVOLUTION, service.work)
     times = (
-        Cron(settings.evolution.evolve_schedule, settings.search.zone) if settings.evolution.evolve_schedule else None
+        Cron(settings.evolution.evolve_schedule, settings.search.zone).last
+        if settings.evolution.evolve_schedule
+        else None
     )
     schedule = services.evolution.Schedule(
         storage=common.storage,
@@ -336,7 +338,7 @@ def make_forgetter(
         storage=through,
         compact_database=partial(compact_database, storage),
         durable=durable,
-        sessions=sessions.cache,
+        drop_session=sessions.cache.drop,
         memories=services.privacy.MemoryEraser(storage=through, vectors=vectors, clock=clock, ids=ids),
         messages=services.privacy.MessageEraser(
             storage=through,
@@ -391,7 +393,7 @@ def make_retention(
         durable=durable,
         archiver=archiver,
         clock=common.clock,
-        times=Cron(schedule, common.settings.search.zone) if schedule else None,
+        times=Cron(schedule, common.settings.search.zone).last if schedule else None,
         days=settings.retain_messages_days,
         record_days=settings.retain_answers_days,
     )

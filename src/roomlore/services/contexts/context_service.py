@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from roomlore.core.context import (
     MORE_ANSWERS,
@@ -22,7 +22,7 @@ from roomlore.core.context import (
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
-from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
+from roomlore.core.models import Candidate, ContextUsageRecord, Explanation, LinkKind, Room, Target
 from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
@@ -52,11 +52,9 @@ MOST_SEARCHED = 10_000
 what is known of all of them."""
 
 
-class PastSearch(Protocol):
-    """A search within a room."""
-
-    async def before(self, entry: Entry, *, limit: int, by_words: bool = False) -> Earlier:
-        """Return the messages before this one that answer it best, at most `limit`. `by_words`: do not embed it."""
+PastSearch = Callable[..., Awaitable[Earlier]]
+"""Called with an entry, `limit`, and `by_words`, True not to embed it. Return the messages before this one that answer
+it best, at most `limit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Recall:
             return Recalled(NOTHING_FAR)
         likely = needed >= MIN_NEED
         limit = max(MOST_HITS, options.max_context_messages) if likely else 2 * MORE_ANSWERS
-        search = partial(self._search.before, target.entry, limit=limit, by_words=not likely)
+        search = partial(self._search, target.entry, limit=limit, by_words=not likely)
         if not options.fallback_on_error:
             earlier = await search()
             return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)

@@ -102,7 +102,7 @@ class NightlyDigests:
 
         async def send() -> Json:
             body = json.dumps(made["body"], ensure_ascii=False, separators=(",", ":"))
-            await webhook.send(body.encode("utf-8"), message_id=str(arguments["work_id"]))
+            await webhook(body.encode("utf-8"), message_id=str(arguments["work_id"]))
             return {}
 
         made = await steps.once("digest", make)

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
-from typing import Protocol
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
 from roomlore.core.privacy import ForgetReport, Left, Traces
@@ -51,11 +50,8 @@ log = logging.getLogger(__name__)
 Settle = Callable[[bool], Awaitable[None]]
 
 
-class CachedSessions(Protocol):
-    """The cache of sessions beside the database."""
-
-    async def drop(self, *, tenant: str, conversation_id: str) -> None:
-        """Drop a session's entry. Raise `CacheUnavailable`."""
+DropSession = Callable[..., Awaitable[None]]
+"""Called with `tenant` and `conversation_id`. Drop the entry of a session from the cache. Raise `CacheUnavailable`."""
 
 
 class Forgetter:
@@ -67,7 +63,7 @@ class Forgetter:
         storage: Storage,
         compact_database: Callable[[], Awaitable[None]],
         durable: DurableWork,
-        sessions: CachedSessions,
+        drop_session: DropSession,
         memories: MemoryEraser,
         messages: MessageEraser,
         rows: RowEraser,
@@ -78,7 +74,7 @@ class Forgetter:
         self._storage = storage
         self._compact_database = compact_database
         self._durable = durable
-        self._sessions = sessions
+        self._drop_session = drop_session
         self._memories = memories
         self._messages = messages
         self._rows = rows
@@ -237,7 +233,7 @@ class Forgetter:
         tally.left.pop("session cache", None)
         try:
             for room_id in rooms:
-                await self._sessions.drop(tenant=person.tenant, conversation_id=room_id)
+                await self._drop_session(tenant=person.tenant, conversation_id=room_id)
         except CacheUnavailable as error:
             log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
             tally.leave("session cache", len(rooms), _CACHE)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from roomlore.core.audience import ALWAYS, check_viewer
 from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound, unknown_conversation
@@ -58,14 +58,10 @@ _REFRESHED = 200
 """The number of messages a session shows up to which the cache is updated with every turn."""
 
 
-class Writer(Protocol):
-    """A service that stores messages, and something else in the same transaction."""
-
-    async def add(
-        self, batches: Mapping[str, Sequence[Message]], *, strict: bool, along: Along | None = None
-    ) -> Sequence[object]:
-        """Store messages. `along` is called after the messages are written and before they are committed, again if the
-        transaction is retried, and not at all if every message existed already."""
+Writer = Callable[..., Awaitable[Sequence[object]]]
+"""Stores messages by room, and something else in the same transaction: called with them, `strict` and `along`, which is
+called after the messages are written and before they are committed, again if the transaction is retried, and not at all
+if every message existed already."""
 
 
 class SessionKeeper:
@@ -122,7 +118,7 @@ class SessionKeeper:
 
         try:
             with self._timed():
-                await self._writer.add({conversation_id: messages}, strict=True, along=keep)
+                await self._writer({conversation_id: messages}, strict=True, along=keep)
         except Conflict as error:
             raise Conflict(
                 f"Turn {messages[-1].turn_id!r} is stored already with other content or another time, and nothing was "
