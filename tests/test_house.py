@@ -280,7 +280,7 @@ def test_no_line_of_the_changelog_stands_there_twice():
 
 
 def test_modules_that_pages_name_are_there():
-    named = re.compile(r"`((?:core|services|ports|adapters|surfaces|settings|wiring)/[\w/]+\.py)`")
+    named = re.compile(r"`((?:core|storage|services|ports|adapters|surfaces|settings|wiring)/[\w/]+\.py)`")
     pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found = [(page.name, name) for page in pages for name in named.findall(page.read_text(encoding="utf-8"))]
     assert found

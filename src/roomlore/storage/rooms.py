@@ -1,4 +1,4 @@
-"""The ports `Rooms` and `Keys`, and positions of imports."""
+"""Rooms with their counters, settings and people; API keys; and positions of imports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

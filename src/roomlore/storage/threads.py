@@ -1,5 +1,4 @@
-"""The ports `ThreadTitles` and `Corrections`: the titles that a model gave the threads of a room, and the log of the
-links that people corrected."""
+"""The titles that a model gave the threads of a room, and the log of the links that people corrected."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
