@@ -32,8 +32,9 @@ from postgres_server import PostgresServer
 from redis_server import RedisServer
 from roomlore.adapters import inprocess
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.partitions import partition
+from roomlore.storage import Storage
+from roomlore.storage.opening import connect
+from roomlore.storage.partitions import partition
 from roomlore.surfaces import logs
 from timing import Timing
 from watchdog import Watchdog
@@ -373,7 +374,7 @@ def storage_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def storage(storage_url: str) -> AsyncIterator[SqlStorage]:
+async def storage(storage_url: str) -> AsyncIterator[Storage]:
     """An empty store, on each engine in turn."""
     opened = await connect(storage_url)
     yield opened

@@ -19,11 +19,11 @@ from unittest.mock import patch
 
 import roomlore
 from roomlore import EvidenceRoom, Member, Message
-from roomlore.adapters.sql.engine import Row, Statement
-from roomlore.adapters.sql.sqlite import SqliteConnection
 from roomlore.core.audience import EvidenceTable, Viewer
 from roomlore.core.memory.writing import NewMemory
 from roomlore.ports.audience import KnownWindows, Sight
+from roomlore.storage.engine import Row, Statement
+from roomlore.storage.sqlite import SqliteConnection
 
 _ROOMS = 40
 _PEOPLE = 12

@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from roomlore.adapters.sql.words import ARRIVAL_BITS, LENGTH_BITS, before, spell
 from roomlore.core.text import terms
+from roomlore.storage.words import ARRIVAL_BITS, LENGTH_BITS, before, spell
 
 LIMIT = 10
 

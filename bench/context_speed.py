@@ -16,10 +16,10 @@ from statistics import median
 
 import roomlore
 from bench.chatter import chat
-from roomlore.adapters.sql import connect
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.models import Entry
+from roomlore.storage import connect
 
 ROOM = 1_000
 BATCH = 500

@@ -27,8 +27,8 @@ from sqlalchemy.dialects.postgresql import TSVECTOR
 
 from bench.built_store import MadeUpRoom, fill, opened
 from bench.progress import Progress
-from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.words import before
+from roomlore.storage import schema
+from roomlore.storage.words import before
 
 _INGESTED = 10
 _OF_ROOMS = (schema.rooms, schema.participants, schema.keyword_counts)

@@ -15,7 +15,7 @@ from roomlore.adapters.dbos.locations import location_of
 from roomlore.core.memory.log import replay
 from roomlore.core.memory.memory import Change, Evolution, Memory, MemoryKind
 from roomlore.ports.durable import WorkState
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 
 _PAGE = 500
 _WIDE = 100_000_000

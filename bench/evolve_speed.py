@@ -26,13 +26,13 @@ from bench.progress import Progress
 from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.adapters.inprocess import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sql.store import SqlStorage
 from roomlore.core.chat import ChatAnswer, ChatRequest, Usage
 from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import plan
 from roomlore.core.memory.memory import MemoryKind
 from roomlore.services.evolution import Applying, EvolutionLeases, EvolutionService, Reading, applying
 from roomlore.services.models import ModelService
+from roomlore.storage import Storage
 from roomlore.wiring.work import make_evolutions
 
 MEMORIES = 50
@@ -56,7 +56,7 @@ async def run(arguments: argparse.Namespace) -> None:
         async with roomlore.open(url, settings=settings, background=False) as lore:
             groups = [f"speed-{uuid4().hex[:8]}-{number}" for number in range(arguments.groups)]
             await fill(lore, groups)
-            await settle(cast(SqlStorage, lore.storage))
+            await settle(lore.storage)
             model = Instant()
             service = evolver(lore, settings, model)
             parts: Parts = defaultdict(list)
@@ -82,7 +82,7 @@ async def fill(lore: Lore, groups: Sequence[str]) -> None:
     progress.end(len(groups))
 
 
-async def settle(storage: SqlStorage) -> None:
+async def settle(storage: Storage) -> None:
     """PostgreSQL counts its rows by itself within a minute or so; until then its plans are those for empty tables."""
     async with storage.outside() as connection:
         if connection.dialect.name == "postgresql":

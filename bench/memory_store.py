@@ -15,7 +15,7 @@ import numpy as np
 import roomlore
 from bench.made_up import MadeUpEmbedder
 from bench.progress import Progress
-from roomlore.adapters.sql.vector_rows import first_key
+from roomlore.adapters.vectors.rows import first_key
 from roomlore.core import DEFAULT_TENANT
 from roomlore.ports.vectors import MEMORIES
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit import FaultyStorage
 
 

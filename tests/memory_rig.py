@@ -11,10 +11,10 @@ from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
 from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
 from roomlore.core.memory.memory import Change, Memory, MemoryKind, Scope, Source
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
 from roomlore.services.evolution.applying import AskingTogether
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
+from roomlore.storage import Storage, UnitOfWork
 from roomlore.wiring import Lore
 from roomlore_testkit import FrozenClock, SequentialIds, backends, evolution
 

@@ -113,6 +113,12 @@ def test_a_command_loads_what_it_uses(tea, arguments, spared):
     assert {"sqlalchemy", "roomlore.services.contexts"} <= loaded
 
 
+@pytest.mark.parametrize("arguments", ["search --help", "context --help", "memory --help", "settings"])
+def test_what_asks_no_database_loads_none(arguments):
+    loaded, told = command(arguments)
+    assert ({"sqlalchemy", "roomlore.storage.store"} & loaded, told) == (set(), "")
+
+
 def test_the_log_is_loaded_with_its_first_line(tea):
     loaded, told = command(f"--db {tea} rooms", MEMORY_OF_ANOTHER_PROGRAM="1")
     assert "structlog" in loaded
@@ -274,7 +280,7 @@ def test_no_line_of_the_changelog_stands_there_twice():
 
 
 def test_modules_that_pages_name_are_there():
-    named = re.compile(r"`((?:core|services|ports|adapters|surfaces|settings|wiring)/[\w/]+\.py)`")
+    named = re.compile(r"`((?:core|storage|services|ports|adapters|surfaces|settings|wiring)/[\w/]+\.py)`")
     pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found = [(page.name, name) for page in pages for name in named.findall(page.read_text(encoding="utf-8"))]
     assert found

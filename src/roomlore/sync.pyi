@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, type_check_only
 
 from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
-from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ToolCall
+from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ModelStatus, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.digest.digest import Digest
 from roomlore.core.evaluation import Evaluation
@@ -44,7 +44,6 @@ from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, SessionWindow, TurnResult
 from roomlore.core.tuning import TuningReport
 from roomlore.core.visibility import SeenIn, Visibility
-from roomlore.ports.administration import Archive
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
@@ -53,8 +52,9 @@ from roomlore.services.archives import ArchiveReport
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.services.models import ModelStatus, ModelTrial
+from roomlore.services.models import ModelTrial
 from roomlore.settings.model import Settings
+from roomlore.storage.values import Archive
 from roomlore.wiring.lore import Lore
 
 T = TypeVar("T")

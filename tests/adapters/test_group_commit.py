@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 from sqlalchemy import text
 
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.engine import Statement
-from roomlore.adapters.sql.group_commit import UNDO, GroupCommit
 from roomlore.core.errors import StorageUnavailable
+from roomlore.storage import connect
+from roomlore.storage.engine import UNDO, Statement
+from roomlore.storage.store import GroupCommit
 from roomlore_testkit import START
 
 LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT count(*) FROM n"

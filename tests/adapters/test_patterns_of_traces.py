@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roomlore.adapters.sql.every_row import any_case, as_it_is
-from roomlore.adapters.sql.rows import escape, mapping_text
+from roomlore.storage.every_row import any_case, as_it_is
+from roomlore.storage.rows import escape, mapping_text
 
 SIGNS = "aAkKiIsSxZ0_-%\\\"'/\n\t\x00\x1a\ud800 İıſKẞßŉΣσςÉé\u0301\u0307林王子🙂👩‍👧ＡａＫ"
 texts = st.text(st.sampled_from(SIGNS), max_size=12)

@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import roomlore
-from roomlore.adapters.sql.connections import PostgresConnection
+from roomlore.storage.postgres import PostgresConnection
 
 
 class Wire:

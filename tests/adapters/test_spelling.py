@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roomlore.adapters.sql.words import MAX_COUNT, MAX_LENGTH, before, spell, spell_message
 from roomlore.core.search.query import indexed_words
+from roomlore.storage.words import MAX_COUNT, MAX_LENGTH, before, spell, spell_message
 from roomlore_testkit import message
 
 SQLITE, POSTGRES = sqlite.dialect(), postgresql.dialect()

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 
-from roomlore.adapters.sql import shapes
-from roomlore.adapters.sql.shapes import Codec, form_of
 from roomlore.core.audience import EvidenceRoom, RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
@@ -23,6 +21,8 @@ from roomlore.core.memory.memory import Action, Change, Evolution, Memory, Memor
 from roomlore.core.models import ContextUsageRecord, Link, MessageFeatures, ReplyInfo, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.sessions.session import Checkpoint
+from roomlore.storage import shapes
+from roomlore.storage.shapes import Codec, form_of
 
 TEXT = st.text(st.characters(codec=None)) | st.text(st.sampled_from("\x00\x1a0u4\ud800a词👩‍👩‍👧"))
 TEXTS = st.lists(TEXT).map(tuple)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import roomlore
-from roomlore.adapters.sql.engine import translated
 from roomlore.core.errors import StorageUnavailable
+from roomlore.storage.engine import translated
 
 Usage = namedtuple("Usage", "total used free")
 

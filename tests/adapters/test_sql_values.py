@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.adapters.sql import rows
+from roomlore.storage import rows
 
 _ANY_TEXT = st.text(st.characters(codec=None)) | st.text(st.sampled_from("\x00\x1a0u4\ud800a词"))
 _JSON = st.recursive(

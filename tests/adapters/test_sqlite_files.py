@@ -8,7 +8,7 @@ import pytest
 
 import roomlore
 from roomlore import Lore, Message, StorageUnavailable
-from roomlore.adapters.sql import connect
+from roomlore.storage import connect
 
 GONE = "was removed or replaced while it is open: .* Put that file back, or restart roomlore"
 both = pytest.mark.parametrize("ending", ["", "-wal"], ids=["file", "log"])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.adapters.sql import vectors as vector_cache
-from roomlore.adapters.sql.vectors import OVERHEAD, Rows, Scope, VectorCache, nearest
+from roomlore.adapters.vectors import sql as vector_cache
+from roomlore.adapters.vectors.sql import OVERHEAD, Rows, Scope, VectorCache, nearest
 
 _NUMBERS = st.lists(st.integers(1, 30), max_size=12, unique=True)
 

@@ -6,8 +6,8 @@ import sqlite3
 import psycopg
 from sqlalchemy import make_url
 
-from roomlore.adapters.sql.engine import Statement
-from roomlore.adapters.sql.postgres import ALONG_INDEXES
+from roomlore.storage.engine import Statement
+from roomlore.storage.postgres import ALONG_INDEXES
 
 
 def plan(url: str, statement: Statement) -> str:

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import create_engine
 
 import open_connections
-from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput, StorageUnavailable
+from roomlore.storage import connect
 from roomlore_testkit import START
 
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.engine import Connection, Locks, Row, Statement
-from roomlore.adapters.sql.store import SqlUnitOfWork
+from roomlore.storage import Storage, connect
+from roomlore.storage.engine import Connection, Locks, Row, Statement
+from roomlore.storage.store import UnitOfWork
 from roomlore_testkit import START, entry
 from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-async def storage(request: pytest.FixtureRequest) -> AsyncIterator[SqlStorage]:
+async def storage(request: pytest.FixtureRequest) -> AsyncIterator[Storage]:
     opened = await connect(str(request.getfixturevalue(request.param)))
     yield opened
     await opened.close()
@@ -37,12 +37,12 @@ class _Interrupted:
         return getattr(self._connection, name)
 
 
-def interrupted(work: SqlUnitOfWork, do: Callable[[], Awaitable[None]]) -> SqlUnitOfWork:
+def interrupted(work: UnitOfWork, do: Callable[[], Awaitable[None]]) -> UnitOfWork:
     connection: Any = _Interrupted(work.connection, do)
-    return SqlUnitOfWork(connection, Locks(writing=False), TENANT)
+    return UnitOfWork(connection, Locks(writing=False), TENANT)
 
 
-async def test_a_speaker_whose_last_message_goes_is_left_out(storage: SqlStorage) -> None:
+async def test_a_speaker_whose_last_message_goes_is_left_out(storage: Storage) -> None:
     """A regression: KeyError was raised."""
     await fill(storage, [entry(1, sender_id="ann"), entry(2, sender_id="bob")])
     async with storage.reading(TENANT) as work:
@@ -51,7 +51,7 @@ async def test_a_speaker_whose_last_message_goes_is_left_out(storage: SqlStorage
     assert [one.sender_id for one in found] == ["bob"]
 
 
-async def test_threads_of_a_room_that_goes_are_left_out(storage: SqlStorage) -> None:
+async def test_threads_of_a_room_that_goes_are_left_out(storage: Storage) -> None:
     """A regression: KeyError was raised."""
     await fill(storage, [entry(1), entry(2)])
 

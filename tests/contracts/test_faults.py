@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from roomlore.adapters.sql import connect
 from roomlore.core.errors import Conflict, StorageUnavailable
+from roomlore.storage import connect
 from roomlore_testkit import FaultyStorage, entry
 from storage_contracts.messages import MessagesContract
 from storage_contracts.texts import ROOM, TENANT, everything, fill

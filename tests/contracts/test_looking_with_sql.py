@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from roomlore.adapters.sql import connect
 from roomlore.core.memory.memory import Action, MemoryStatus, Source
 from roomlore.core.models import Role
+from roomlore.storage import connect
 from roomlore_testkit import START, change, checkpoint, entry, features, memory, session, usage_record
 from roomlore_testkit.case_table import all_cases
 from storage_contracts.memory_log import apply

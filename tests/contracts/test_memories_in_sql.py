@@ -8,9 +8,9 @@ from plans import analyse, plan, without_statistics
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.integrity import _FOUND_FROM, _LOG, _VERSIONS
-from roomlore.adapters.sql.memories import (
+from roomlore.storage import connect
+from roomlore.storage.integrity import _FOUND_FROM, _LOG, _VERSIONS
+from roomlore.storage.memories import (
     _BY_ID,
     _CITING,
     _COUNT,
@@ -24,7 +24,7 @@ from roomlore.adapters.sql.memories import (
     _PAGE_FROM_END,
     _SHORT_OF_ROOM,
 )
-from roomlore.adapters.sql.memory_log import (
+from roomlore.storage.memory_log import (
     _BY_NUMBER,
     _CHANGES,
     _CHANGES_SINCE,
@@ -42,8 +42,8 @@ from roomlore.adapters.sql.memory_log import (
     _TOUCHED,
     _TOUCHES,
 )
-from roomlore.adapters.sql.snapshots import _BETWEEN, _LAST, _NAMES, _SERVING
-from roomlore.adapters.sql.work import _FIND, _MOVE
+from roomlore.storage.snapshots import _BETWEEN, _LAST, _NAMES, _SERVING
+from roomlore.storage.work import _FIND, _MOVE
 from roomlore_testkit import START, change, memory
 from storage_contracts.memories import page
 from storage_contracts.memory_log import SCOPE, apply, log, update

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import roomlore
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.engine import translated
 from roomlore.core.errors import StorageUnavailable
+from roomlore.storage import connect
+from roomlore.storage.engine import translated
 from roomlore_testkit import START, entry
 from storage_contracts.texts import ROOM, TENANT, everything, fill
 

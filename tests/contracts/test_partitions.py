@@ -18,15 +18,15 @@ import roomlore
 import storage_contracts as contracts
 from forget_rig import ENGLISH, NOW, ROOM, fill
 from roomlore import Lore, Message, Settings
-from roomlore.adapters.sql import SqlStorage, archives, connect, every_row, integrity, partitions, people
-from roomlore.adapters.sql.connections import PostgresConnection
-from roomlore.adapters.sql.engine import Statement
-from roomlore.adapters.sql.partitions import Copied, abandon, partition
-from roomlore.adapters.sql.pgvector import PgVectors
-from roomlore.adapters.sql.vectors import pgvector_error
+from roomlore.adapters.vectors.pgvector import PgVectors
+from roomlore.adapters.vectors.sql import pgvector_error
 from roomlore.core.errors import InvalidInput, StorageBusy
 from roomlore.core.recall.recollection import ConversationMessage
 from roomlore.ports.vectors import MESSAGES
+from roomlore.storage import Storage, archives, connect, every_row, integrity, partitions, people
+from roomlore.storage.engine import Statement
+from roomlore.storage.partitions import Copied, abandon, partition
+from roomlore.storage.postgres import PostgresConnection
 from roomlore.surfaces.cli.app import app
 from roomlore_testkit import builders
 from roomlore_testkit.contracts.vectors import FIRST, MODEL, ask, points_of, put, random_vectors
@@ -34,7 +34,7 @@ from roomlore_testkit.embedding import HashEmbedder
 
 
 @pytest.fixture
-async def storage(partitioned_url: str) -> AsyncIterator[SqlStorage]:
+async def storage(partitioned_url: str) -> AsyncIterator[Storage]:
     opened = await connect(partitioned_url)
     yield opened
     await opened.close()

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from plans import analyse, plan, without_statistics
 
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.people import _SAID_BY_OTHERS
-from roomlore.adapters.sql.rooms import _speaker_statements
 from roomlore.core.models import Role
+from roomlore.storage import connect
+from roomlore.storage.people import _SAID_BY_OTHERS
+from roomlore.storage.rooms import _speaker_statements
 from roomlore_testkit import entry
 from storage_contracts.texts import TENANT, fill
 

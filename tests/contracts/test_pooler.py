@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import make_url, text
 
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.engine import Statement
 from roomlore.core.errors import StorageUnavailable
+from roomlore.storage import connect
+from roomlore.storage.engine import Statement
 
 _SEQSCAN = Statement(lambda: text("SHOW enable_seqscan"))
 _PREPARED = Statement(lambda: text("SELECT count(*) FROM pg_prepared_statements"))

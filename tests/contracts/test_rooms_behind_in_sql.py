@@ -7,12 +7,12 @@ import pytest
 from plans import analyse, plan, without_statistics
 from sqlalchemy import create_engine
 
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _FIRST_SINCE, _MET, _PAGE_OF
-from roomlore.adapters.sql.related import _EXCHANGED
-from roomlore.adapters.sql.rooms import _ROOMS_OF
-from roomlore.adapters.sql.work import _BEHIND
-from roomlore.ports.progress import RoomBehind
+from roomlore.storage import connect
+from roomlore.storage.messages import _COUNT, _COUNT_OF, _FIRST_SINCE, _MET, _PAGE_OF
+from roomlore.storage.related import _EXCHANGED
+from roomlore.storage.rooms import _ROOMS_OF
+from roomlore.storage.values import RoomBehind
+from roomlore.storage.work import _BEHIND
 
 WALKS = {
     "sqlite": {

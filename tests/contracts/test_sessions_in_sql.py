@@ -8,17 +8,17 @@ import psycopg
 import pytest
 from plans import analyse, plan, without_statistics
 
-from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.messages import _CHANGED
-from roomlore.adapters.sql.sessions import _DUE, _FIND
 from roomlore.core.sessions.session import Due
+from roomlore.storage import Storage, connect
+from roomlore.storage.messages import _CHANGED
+from roomlore.storage.sessions import _DUE, _FIND
 from roomlore_testkit import START, entry, session
 from storage_contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
 from storage_contracts.texts import ROOM, TENANT, fill
 
 
 @pytest.fixture
-async def postgres(postgres_url: str) -> AsyncIterator[SqlStorage]:
+async def postgres(postgres_url: str) -> AsyncIterator[Storage]:
     storage = await connect(postgres_url)
     yield storage
     await storage.close()

@@ -6,8 +6,8 @@ import re
 import pytest
 from plans import analyse, plan, without_statistics
 
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.writer import _MOVE
+from roomlore.storage import connect
+from roomlore.storage.writer import _MOVE
 from roomlore_testkit import entry, link
 from storage_contracts.texts import fill
 

@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
-from roomlore.adapters.sql import SqlStorage, connect
+from roomlore.storage import Storage
+from roomlore.storage.opening import connect
 from storage_contracts.texts import ROOM, TENANT, everything
 from storage_contracts.transactions import append_one
 
 _WRITER = """
 import asyncio, sys
-from roomlore.adapters.sql import connect
+from roomlore.storage.opening import connect
 from storage_contracts.transactions import append_one
 
 async def main():
@@ -26,7 +27,7 @@ asyncio.run(main())
 """
 
 
-async def where_said(store: SqlStorage, word: str) -> list[int]:
+async def where_said(store: Storage, word: str) -> list[int]:
     """Arrivals, by the word index."""
     async with store.reading(TENANT) as work:
         postings = await work.messages.look_up(room_id=ROOM, words=[word])

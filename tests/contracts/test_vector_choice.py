@@ -11,19 +11,19 @@ import pytest
 from sqlalchemy import make_url
 
 from roomlore.adapters.inprocess import SystemClock
-from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.pgvector import PgVectors
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.adapters.vectors.pgvector import PgVectors
+from roomlore.adapters.vectors.sql import SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.backends import VECTORS, Host
 from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.settings import Settings
+from roomlore.storage import Storage, connect
 from roomlore.wiring.models import opened, usable
 from roomlore_testkit.contracts.vectors import FIRST, MODEL, along, ask, count, fill, numbers_of, points_of, put, remove
 
 
 @asynccontextmanager
-async def _opened(url: str) -> AsyncIterator[SqlStorage]:
+async def _opened(url: str) -> AsyncIterator[Storage]:
     storage = await connect(url)
     try:
         yield storage
@@ -31,7 +31,7 @@ async def _opened(url: str) -> AsyncIterator[SqlStorage]:
         await storage.close()
 
 
-async def open_vectors(storage: SqlStorage, *, kind: str = "auto") -> VectorIndex:
+async def open_vectors(storage: Storage, *, kind: str = "auto") -> VectorIndex:
     """Open the vector store that the settings choose for this database."""
     settings, host = Settings(vectors=kind), Host(url="", clock=SystemClock(), storage=storage, cache_bytes=1 << 20)
     return opened((await usable(VECTORS, settings, host))[0], settings, host)

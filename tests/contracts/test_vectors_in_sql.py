@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from roomlore.adapters.sql import SqlStorage, connect, vector_rows, vectors
-from roomlore.adapters.sql.vectors import OVERHEAD, SqlVectors
+from roomlore.adapters.vectors import rows as vector_rows
+from roomlore.adapters.vectors import sql as vectors
+from roomlore.adapters.vectors.sql import OVERHEAD, SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES, VectorIndex
+from roomlore.storage import Storage, connect
 from roomlore_testkit.contracts.vectors import (
     DIMENSIONS,
     FIRST,
@@ -42,8 +44,8 @@ from roomlore_testkit.contracts.vectors import (
 
 _WRITER = """
 import asyncio, sys
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.storage import connect
+from roomlore.adapters.vectors.sql import SqlVectors
 from roomlore_testkit.contracts.vectors import points_of, put, random_vectors
 
 async def main():
@@ -62,7 +64,7 @@ def shared_url(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def _opened(url: str) -> AsyncIterator[SqlStorage]:
+async def _opened(url: str) -> AsyncIterator[Storage]:
     storage = await connect(url)
     try:
         yield storage
@@ -172,7 +174,7 @@ def _look(url: str, query: str) -> list[tuple]:
 class _StopError(Exception): ...
 
 
-async def _write_and_stop(storage: SqlStorage, beside: VectorIndex) -> None:
+async def _write_and_stop(storage: Storage, beside: VectorIndex) -> None:
     async with storage.writing() as work:
         held = await vectors.held_collection(work.connection, MESSAGES, "sql", FIRST)
         state = await vector_rows.take_stamps(work.connection, held, tenant=TENANT, scope=SCOPE, rows=1)
@@ -252,7 +254,7 @@ async def test_a_killed_writer_leaves_whole_batches(shared_url):
 class _Counting:
     """A storage that counts the reading units of work it gives."""
 
-    def __init__(self, storage: SqlStorage) -> None:
+    def __init__(self, storage: Storage) -> None:
         self._storage, self.reads = storage, 0
 
     def reading(self, tenant=None):

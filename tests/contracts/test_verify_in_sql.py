@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from verifying import damage, unguarded, verify
 
-from roomlore.adapters.sql import SqlStorage
-from roomlore.adapters.sql.store import SqlUnitOfWork
 from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.search.hits import EmbeddingModel, IndexState
-from roomlore.ports.progress import WORDS
 from roomlore.services.memories import Past
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.values import WORDS
 from roomlore_testkit import START, FrozenClock, backends, change, entry, evolution, memory
 from roomlore_testkit.case_table import all_cases
 from storage_contracts.memory_log import long_log, snapshot
@@ -59,14 +58,14 @@ def story(scope: str, prefix: str) -> list[Change]:
     ]
 
 
-async def write(storage: SqlStorage, scope: str, changes: Sequence[Change], *, tenant: str = TENANT) -> None:
+async def write(storage: Storage, scope: str, changes: Sequence[Change], *, tenant: str = TENANT) -> None:
     async with storage.writing(tenant) as work:
         await work.memories.lock(scope=scope, now=START)
         await work.memories.apply(scope=scope, changes=changes)
 
 
 @pytest.fixture
-async def filled(storage: SqlStorage) -> AsyncIterator[SqlStorage]:
+async def filled(storage: Storage) -> AsyncIterator[Storage]:
     await fill(storage, [entry(1), entry(2), entry(3)])
     async with storage.writing(TENANT) as work:
         await work.memories.add_evolution(evolution=evolution("e1"))
@@ -207,12 +206,12 @@ class _Restored(Exception):
 class _Within:
     """The storage as one unit of work sees it, with what it has changed."""
 
-    def __init__(self, storage: SqlStorage, work: SqlUnitOfWork) -> None:
+    def __init__(self, storage: Storage, work: UnitOfWork) -> None:
         self._storage = storage
         self._work = work
 
     @asynccontextmanager
-    async def reading(self, tenant: str | None = None) -> AsyncIterator[SqlUnitOfWork]:
+    async def reading(self, tenant: str | None = None) -> AsyncIterator[UnitOfWork]:
         yield self._work if tenant is None else self._work.of(tenant)
 
     def __getattr__(self, name: str) -> Any:
@@ -263,7 +262,7 @@ async def test_features_of_messages_that_are_not_there_are_named(filled):
     assert report.counts == {"message features": 1, "orphan rows": 1}
 
 
-async def only_on_sqlite(storage: SqlStorage) -> None:
+async def only_on_sqlite(storage: Storage) -> None:
     """PostgreSQL keeps its index of the rows by itself."""
     async with storage.reading() as work:
         if work.connection.dialect.name != "sqlite":

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 import pytest
 from verifying import damage, unguarded, verify
 
-from roomlore.adapters.sql import SqlStorage
-from roomlore.adapters.sql.schema import features
 from roomlore.core.models import Room
-from roomlore.ports.maintenance import OrphanRow, ReadMessage
+from roomlore.storage import Storage
+from roomlore.storage.schema import features
+from roomlore.storage.values import OrphanRow, ReadMessage
 from roomlore_testkit import START, entry
 from storage_contracts.texts import ROOM, TENANT, erase, fill
 
 
-async def read(storage: SqlStorage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:
+async def read(storage: Storage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:
     """A page, read when its unit of work is closed."""
     async with storage.reading(TENANT) as work:
         reading = await work.maintenance.read_messages(room_id=ROOM, after=after, limit=limit)
     return reading()
 
 
-async def pages(storage: SqlStorage, limit: int) -> list[list[int]]:
+async def pages(storage: Storage, limit: int) -> list[list[int]]:
     found: list[list[int]] = []
     while page := await read(storage, after=found[-1][-1] if found else 0, limit=limit):
         found.append([one.number for one in page])
@@ -114,7 +114,7 @@ async def test_orphan_rows_are_told_by_table_room_and_arrival(storage):
     ]
 
 
-async def left_of(storage: SqlStorage, limit: int) -> Room | None:
+async def left_of(storage: Storage, limit: int) -> Room | None:
     """The room after some more of it was removed."""
     async with storage.writing(TENANT) as work:
         await work.rooms.lock(room_id=ROOM, now=START)

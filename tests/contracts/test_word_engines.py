@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.words import Spelled, WordIndex
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import Storage, UnitOfWork, connect
+from roomlore.storage.words import Spelled, WordIndex
 from roomlore_testkit import START, entry
 from storage_contracts.texts import ROOM, TENANT, fill
 from storage_contracts.words import Found, expected, found, look_up, reword, words_of
@@ -45,7 +44,7 @@ _rooms = count()
 
 
 @pytest.fixture
-async def engines(postgres_url: str) -> AsyncIterator[list[SqlStorage]]:
+async def engines(postgres_url: str) -> AsyncIterator[list[Storage]]:
     opened = [await connect("sqlite://"), await connect(postgres_url)]
     yield opened
     for storage in opened:
@@ -61,7 +60,7 @@ class Script:
         self.standing: dict[int, Entry] = {}
         self.ever: list[str] = []
 
-    async def tell(self, storage: SqlStorage) -> None:
+    async def tell(self, storage: Storage) -> None:
         self.standing, self.said = {}, 0
         for change in self.story:
             async with storage.writing(TENANT) as work:
@@ -117,7 +116,7 @@ async def test_the_longest_messages_are_found_the_same(engines):
     assert answers[0]["again"] == [(2, 255, 1023)]
 
 
-async def _index_otherwise(storage: SqlStorage, spelled: Spelled) -> None:
+async def _index_otherwise(storage: Storage, spelled: Spelled) -> None:
     """As an older version read the message."""
     async with storage.writing(TENANT) as work:
         room = await work.rooms.lock(room_id=ROOM, now=START)

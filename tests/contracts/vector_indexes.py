@@ -12,10 +12,10 @@ from qdrant_client import AsyncQdrantClient
 
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.qdrant.index import QdrantVectors
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.pgvector import PgVectors
-from roomlore.adapters.sql.vectors import SqlVectors, pgvector_error
+from roomlore.adapters.vectors.pgvector import PgVectors
+from roomlore.adapters.vectors.sql import SqlVectors, pgvector_error
 from roomlore.ports.vectors import VectorIndex
+from roomlore.storage import connect
 from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 SqlKind = type[SqlVectors] | type[PgVectors]

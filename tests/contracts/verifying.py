@@ -1,19 +1,19 @@
 """Damaging a store by hand, and checking it."""
 
-from roomlore.adapters.sql import SqlStorage
 from roomlore.core.integrity import VerifyReport
 from roomlore.services.privacy.verify import IndexChecks, Verifier
+from roomlore.storage import Storage
 from roomlore_testkit import FrozenClock, backends
 from storage_contracts.texts import TENANT
 
 
-async def damage(storage: SqlStorage, sql: str) -> None:
+async def damage(storage: Storage, sql: str) -> None:
     async with storage.writing() as work:
         for statement in sql.split("; "):
             await work.connection.run(statement)
 
 
-async def unguarded(storage: SqlStorage, table: str, *sql: str) -> None:
+async def unguarded(storage: Storage, table: str, *sql: str) -> None:
     """Without the foreign key that keeps rows of messages that are not there away."""
     async with storage.outside() as connection:
         if connection.dialect.name == "sqlite":
@@ -24,7 +24,7 @@ async def unguarded(storage: SqlStorage, table: str, *sql: str) -> None:
             await connection.run(statement)
 
 
-async def verify(storage: SqlStorage, scope: str | None = None) -> VerifyReport:
+async def verify(storage: Storage, scope: str | None = None) -> VerifyReport:
     indexes = IndexChecks(storage=storage, vectors=None)
     return await Verifier(backends(storage=storage, clock=FrozenClock()), indexes=indexes).verify(
         tenant=TENANT, scope=scope, progress=None

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.adapters.sql.memory_log import Plan as Rows
-from roomlore.adapters.sql.memory_log import VersionRow, check_numbers
 from roomlore.core.evolution.answers import MAX_OPERATIONS
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import clean_statement, comparison_form, handles_of, message_handles, most_deleted
@@ -18,6 +16,8 @@ from roomlore.core.evolution.requests import Answer, Operation, Rejected, Rules,
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_SOURCES, check_statement
+from roomlore.storage.memory_log import Plan as Rows
+from roomlore.storage.memory_log import VersionRow, check_numbers
 from roomlore_testkit import START, memory
 from roomlore_testkit.case_table import all_cases
 

@@ -12,8 +12,8 @@ import roomlore
 from pgbouncer_server import BINARY
 from roomlore import Message
 from roomlore.adapters.dbos import open_dbos
-from roomlore.ports.administration import Archive
 from roomlore.ports.durable import work_name
+from roomlore.storage.values import Archive
 from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
 from roomlore_testkit.loopback import on_a_thread
 from roomlore_testkit.model_server import Says, serve_models

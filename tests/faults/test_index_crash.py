@@ -10,10 +10,10 @@ import pytest
 
 import roomlore
 from forked_process import ForkedProcess
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.adapters.vectors.sql import SqlVectors
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES
+from roomlore.storage import connect
 from roomlore_testkit.embedding import HashEmbedder
 from tuned import tuned
 from worker_processes import kills

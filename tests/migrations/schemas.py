@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, create_engine
 
-from roomlore.adapters.sql import migrations
+from roomlore.storage import migrations
 
 _LOOK = {
     "sqlite": "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name",

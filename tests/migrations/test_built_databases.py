@@ -13,9 +13,9 @@ from sqlalchemy import text
 
 import roomlore
 from roomlore import Message, NotFound
-from roomlore.adapters.sql import connect, migrations, upgrade
-from roomlore.adapters.sql.migrations import heard_times
 from roomlore.core.errors import StorageBusy
+from roomlore.storage import connect, migrations, opening
+from roomlore.storage.migrations import heard_times
 from roomlore_testkit.embedding import HashEmbedder
 
 HERE = Path(__file__).parent
@@ -280,7 +280,7 @@ async def test_servers_read_and_write_while_rooms_are_filled(postgres_built, mon
 
 
 async def test_an_upgrade_waits_for_a_locked_table_without_keeping_others_waiting(postgres_built, monkeypatch):
-    monkeypatch.setattr(upgrade, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(opening, "PATIENCE_SECONDS", 0.3)
     with psycopg.connect(postgres_built) as reader:
         reader.execute("SELECT count(*) FROM messages")
         with pytest.raises(StorageBusy, match="keep the tables locked"):

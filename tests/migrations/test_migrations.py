@@ -14,14 +14,14 @@ from alembic.script import ScriptDirectory
 from schemas import LATER, engine_of, schema_of, with_a_later_one
 from sqlalchemy import inspect, text
 
-from roomlore.adapters.sql import connect, migrations, schema, upgrade
-from roomlore.adapters.sql.migrations.topics import TOPICS
-from roomlore.adapters.sql.upgrade import migrate
 from roomlore.core.errors import StorageUnavailable
+from roomlore.storage import connect, migrations, opening, schema
+from roomlore.storage.migrations.topics import TOPICS
+from roomlore.storage.opening import migrate
 
 _OPEN = """
 import asyncio, sys
-from roomlore.adapters.sql import connect
+from roomlore.storage import connect
 
 async def main():
     sys.stdin.readline()
@@ -86,7 +86,7 @@ def later_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
     """Have one more migration from the call on."""
 
     def add() -> None:
-        monkeypatch.setattr(upgrade, "_SCRIPTS", with_a_later_one(tmp_path / "migrations"))
+        monkeypatch.setattr(opening, "_SCRIPTS", with_a_later_one(tmp_path / "migrations"))
         monkeypatch.setattr(migrations, "HEAD", LATER)
 
     return add

@@ -16,8 +16,8 @@ from alembic.script import ScriptDirectory
 from schemas import LATER, with_a_later_one
 from sqlalchemy import Connection, create_engine, inspect, text
 
-from roomlore.adapters.sql import migrations
-from roomlore.adapters.sql.migrations.first_version import FIRST
+from roomlore.storage import migrations
+from roomlore.storage.migrations.first_version import FIRST
 
 
 @dataclass

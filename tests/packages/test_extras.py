@@ -42,7 +42,7 @@ USES = {
     "openai": ("openai", "import roomlore.adapters.chat.wire"),
     "openai-embeddings": ("openai", "import roomlore.adapters.embedding.openai_compatible"),
     "mcp": ("mcp", "import roomlore_server.mcp.server"),
-    "postgres": ("postgres", "import roomlore.adapters.sql.pgvector"),
+    "postgres": ("postgres", "import roomlore.adapters.vectors.pgvector"),
     "qdrant": ("qdrant", "import roomlore.adapters.qdrant.index"),
     "embeddings": ("embeddings", "import roomlore.adapters.embedding.offline_e5"),
     "durable": ("durable", "import roomlore.adapters.dbos.engine, roomlore.adapters.dbos.client"),

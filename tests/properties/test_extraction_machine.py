@@ -223,7 +223,7 @@ class ExtractionMachine(RuleBasedStateMachine):
 
     async def _broken_off(self, work_id: str) -> bool:
         """The transaction that keeps the memory is not committed."""
-        from roomlore.adapters.sql.work import DueRooms
+        from roomlore.storage.work import DueRooms
 
         note = DueRooms.note_room
 

@@ -27,7 +27,7 @@ _KILLED = """
 import asyncio, os, signal, sys
 import roomlore
 from roomlore.adapters.archive_files import FolderOfArchives
-from roomlore.adapters.sql.archives import SqlArchives
+from roomlore.storage.archives import Archives
 
 url, folder, place = sys.argv[1:]
 
@@ -56,7 +56,7 @@ elif place == "part":
     import roomlore.adapters.archive_files as files
     before(files.os, "fsync", 1)
 elif place == "file":
-    before(SqlArchives, "turn", 1)
+    before(Archives, "turn", 1)
 elif place == "erased":
     before(FolderOfArchives, "delete", 1)
 

@@ -11,7 +11,7 @@ import pytest
 import roomlore
 from engines import ENGINES
 from roomlore import BadModelOutput, Conflict, ModelUnavailable, Settings
-from roomlore.ports.storage import SESSIONS
+from roomlore.ports.coordination import SESSIONS
 from roomlore.services.sessions import automatic
 from roomlore_testkit import FrozenClock
 from session_rig import Rig, ScriptedSummarizer, beside, open_rig

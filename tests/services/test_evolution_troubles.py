@@ -28,10 +28,10 @@ from evolution_rig import (
 from extraction_rig import until
 from roomlore import Message
 from roomlore.adapters.inprocess import SystemClock
-from roomlore.adapters.sql.memories import EvolutionRecords
 from roomlore.core.errors import Conflict, ModelUnavailable, NotFound, StorageUnavailable
 from roomlore.core.memory.memory import Action, Source
 from roomlore.services.evolution.piece import DirectSteps
+from roomlore.storage.memories import EvolutionRecords
 from roomlore_testkit.model_server import Drops, Fails, Hangs, ModelServer, Says
 
 

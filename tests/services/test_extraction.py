@@ -35,13 +35,13 @@ from extraction_rig import (
 from roomlore import Message, Role, Settings
 from roomlore.adapters.inprocess import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sql.work import Watermarks
 from roomlore.core.chat import ChatAnswer
 from roomlore.core.errors import ModelUnavailable, StorageUnavailable
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
 from roomlore.services.extraction.extraction_service import PROMPT, Extracted, MemorySummaries, _Answer
+from roomlore.storage.work import Watermarks
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
@@ -348,7 +348,7 @@ async def test_an_answer_that_nobody_foresaw_is_a_fallback_too(caplog, monkeypat
 
 @both
 async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, caplog, monkeypatch):
-    from roomlore.adapters.sql.memory_log import MemoryLog
+    from roomlore.storage.memory_log import MemoryLog
 
     apply, down = MemoryLog.apply, [True]
 

@@ -10,7 +10,7 @@ from bench.as_of import ACTIVE, APART, BEGAN, log_of
 import roomlore
 from forget_rig import CHINESE, ENGLISH, OTHER_ROOM, ROOM, Figure, everything, fill, in_postgres, replays
 from roomlore import Lore, Message, Role, Settings, Source
-from roomlore.ports.maintenance import StoredRow
+from roomlore.storage.values import StoredRow
 from roomlore_testkit.embedding import HashEmbedder
 
 both = pytest.mark.parametrize("who", [ENGLISH, CHINESE], ids=["en", "zh"])

@@ -374,7 +374,7 @@ async def test_what_goes_by_itself_or_only_by_a_caller_keeps_no_request(sqlite_u
         raise CacheUnavailable("Redis does not answer; start it.")
 
     async with opened(sqlite_url, "process", background=False) as lore:
-        monkeypatch.setattr(lore._resources.forgetter._sessions, "drop", fails)
+        monkeypatch.setattr(lore._resources.forgetter, "_drop_session", fails)
         await lore.messages.add(
             [
                 roomlore.Message(id="1", room_id="tea", sender_id=WHO, text="hello there"),

@@ -11,13 +11,12 @@ import pytest
 import roomlore
 from forget_rig import CHINESE, ENGLISH, NOW, fill
 from roomlore import Lore, Message, Role, Settings
-from roomlore.adapters.sql import every_row
-from roomlore.adapters.sql import messages as sql_messages
 from roomlore.core.privacy import ForgetReport
-from roomlore.ports.maintenance import Sought
-from roomlore.ports.storage import Storage
 from roomlore.services.privacy.forget_memories import RowEraser
 from roomlore.services.privacy.forget_messages import gather
+from roomlore.storage import Storage, every_row
+from roomlore.storage import messages as sql_messages
+from roomlore.storage.values import Sought
 from roomlore.wiring.work import make_forgetter
 from roomlore_testkit import backends
 

@@ -8,12 +8,12 @@ import pytest
 
 import roomlore
 from engines import ENGINES
-from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.adapters.vectors.sql import SqlVectors
 from roomlore.core.search import query
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import rebuild as words
+from roomlore.storage import connect
 from roomlore_testkit.embedding import HashEmbedder
 from tuned import tuned
 

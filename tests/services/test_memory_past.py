@@ -10,10 +10,10 @@ import pytest
 import roomlore
 from memory_rig import Rig, create, delete, merge, update
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
-from roomlore.adapters.sql.memory_log import MemoryLog
 from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action
 from roomlore.core.privacy import is_mark, mark
+from roomlore.storage.memory_log import MemoryLog
 from roomlore_testkit import START, change, evolution
 from storage_contracts.memory_log import SCOPE, apply, long_log
 
@@ -145,7 +145,7 @@ async def test_an_old_log_is_read_from_its_beginning_until_it_has_snapshots(rig,
     """As one is that a process of the version before writes."""
     changes = long_log(11 * STEP + 30)
     with monkeypatch.context() as before:
-        before.setattr("roomlore.adapters.sql.memory_log.snapshots_due", lambda **_: 0)
+        before.setattr("roomlore.storage.memory_log.snapshots_due", lambda **_: 0)
         await apply(rig.storage, *changes[:-2], tenant=rig.tenant)
     for new, numbers in ((0, []), (1, [10 * STEP]), (1, [10 * STEP, 11 * STEP])):
         length = len(changes) - 2 + (len(numbers) if new else 0)

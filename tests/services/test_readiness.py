@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from roomlore.adapters.sql import connect
 from roomlore.core.errors import StorageUnavailable
 from roomlore.services.health import Readiness
+from roomlore.storage import connect
 from roomlore_testkit import FrozenClock
 from roomlore_testkit.doubles import FaultyStorage
 

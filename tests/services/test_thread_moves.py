@@ -9,9 +9,9 @@ from engines import ENGINES
 from relink_rig import ROOM, START, stored
 from roomlore import Conflict, LinkKind, Message, Settings, StorageUnavailable
 from roomlore.adapters.inprocess import SystemClock
-from roomlore.adapters.sql.writer import MessageWriting
 from roomlore.core.linking.corrections import FOLLOWING
 from roomlore.services import links
+from roomlore.storage.writer import MessageWriting
 from roomlore_testkit import FrozenClock
 
 PIECE, CHAIN = 100, 1500

@@ -9,9 +9,9 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput, Message, Settings
-from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService, usage_service
 from roomlore.services.contexts.strategies import Strategy
+from roomlore.storage.usage import Usage
 from roomlore_testkit import FrozenClock, backends, entry, usage_record
 from storage_contracts.texts import TENANT, erase, fill
 
@@ -48,13 +48,13 @@ async def test_pages_begin_with_the_oldest(lore):
 async def test_records_of_contexts_that_come_soon_after_each_other_share_a_transaction(lore, monkeypatch):
     await lore.messages.add([said(number) for number in range(5)])
     monkeypatch.setattr(usage_service, "_GATHER_SECONDS", 30.0)
-    record, recorded = SqlUsage.record, []
+    record, recorded = Usage.record, []
 
     async def counted(self, *, records):
         recorded.append(len(records))
         await record(self, records=records)
 
-    monkeypatch.setattr(SqlUsage, "record", counted)
+    monkeypatch.setattr(Usage, "record", counted)
     for number in range(5):
         await lore.context.build("tea", f"m{number}")
         await asyncio.sleep(0)

@@ -16,11 +16,11 @@ from roomlore import InvalidInput, Message
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.core.integrity import Fault, Findings, VerifyProgress, VerifyReport
 from roomlore.core.search.hits import VectorPoint
-from roomlore.ports.maintenance import ReadMessage
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
 from roomlore.services.privacy.verify import Holds, MessageChecks
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.values import ReadMessage
 from roomlore_testkit import backends
 from roomlore_testkit.doubles import FaultyStorage
 from roomlore_testkit.embedding import HashEmbedder

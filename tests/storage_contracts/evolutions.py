@@ -12,8 +12,8 @@ from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Evolution
 from roomlore.core.models import Role
-from roomlore.ports.progress import OF_PEOPLE, DueRoom, RoomBehind
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
+from roomlore.storage.values import OF_PEOPLE, DueRoom, RoomBehind
 from roomlore_testkit.builders import START, entry, evolution
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.hard_texts import HARD_TEXTS

@@ -11,7 +11,7 @@ import pytest
 
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, change, memory
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.hard_texts import HARD_TEXTS

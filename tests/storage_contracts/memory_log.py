@@ -12,7 +12,7 @@ import pytest
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.memory.log import STEP, LogState, Snapshot, Touch, Versions, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, change, memory
 from roomlore_testkit.case_table import all_cases
 from storage_contracts.texts import TENANT

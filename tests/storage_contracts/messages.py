@@ -13,7 +13,7 @@ from roomlore.core.audience import END, Window, covers, windows_of
 from roomlore.core.intake import content_hash
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, entry, link
 from storage_contracts.texts import ROOM, TENANT, erase, everything, fill, relink, replace
 

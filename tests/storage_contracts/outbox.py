@@ -10,8 +10,8 @@ import pytest
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.memory.memory import Action, MemoryStatus, NumberedMemory
 from roomlore.core.search.hits import EmbeddingModel, IndexState, IndexTask
-from roomlore.ports.progress import MEMORY_VECTORS, VECTORS, WORDS
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
+from roomlore.storage.values import MEMORY_VECTORS, VECTORS, WORDS
 from roomlore_testkit.builders import START, change, entry, memory
 from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
 from storage_contracts.memory_log import SCOPE, apply, update

@@ -12,7 +12,7 @@ from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, Sta
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ApiKey, Role, Room
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, entry, usage_record
 from storage_contracts.texts import ROOM, TENANT, digest, erase, fill
 

@@ -10,7 +10,7 @@ import pytest
 
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, checkpoint, entry, session
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.hard_texts import HARD_TEXTS

@@ -9,8 +9,8 @@ import pytest
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import ApiKey
-from roomlore.ports.administration import Archive
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
+from roomlore.storage.values import Archive
 from roomlore_testkit.builders import START, entry
 from storage_contracts.texts import ROOM, TENANT, digest, erase, fill
 

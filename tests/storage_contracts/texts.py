@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from roomlore.core.experiments import UsageSelection
 from roomlore.core.models import ApiKey, Entry, Link, Room
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link, usage_record
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.hard_texts import HARD_TEXTS

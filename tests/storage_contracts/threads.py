@@ -9,7 +9,8 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import COUNTED, Calibration, Linked
 from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
-from roomlore.ports.storage import GrownThread, Storage
+from roomlore.storage import Storage
+from roomlore.storage.values import GrownThread
 from roomlore_testkit.builders import START, entry, features, link
 from roomlore_testkit.contracts.hard_texts import HARD_TEXTS
 from storage_contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace

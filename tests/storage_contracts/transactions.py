@@ -14,7 +14,7 @@ from roomlore.core.memory.log import STEP
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.models import ApiKey
 from roomlore.core.sessions.session import Due
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 from roomlore_testkit.builders import START, change, checkpoint, entry, evolution, memory, session, usage_record
 from storage_contracts.texts import ROOM, TENANT, conversation, digest, everything, fill
 

@@ -14,7 +14,7 @@ from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.models import Entry, LinkKind, Message, MessageType, Role, StoredMessage
 from roomlore.core.search.hits import ROLES, EmbeddingModel, IndexState, Postings
 from roomlore.core.search.query import indexed_words
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link
 from roomlore_testkit.case_table import all_cases
 from storage_contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace

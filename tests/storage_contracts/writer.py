@@ -9,7 +9,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.linking.calibration import COUNTED, UNCALIBRATED, Linked
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import LinkKind
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link
 from storage_contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace, threads_of
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
-from roomlore.adapters.sql.migrations import HEAD
 from roomlore.settings import Settings
+from roomlore.storage.migrations import HEAD
 from roomlore.surfaces.cli.app import app
 from roomlore.wiring import diagnose, extras
 from roomlore_testkit.model_server import Fails, ModelServer, serve_models

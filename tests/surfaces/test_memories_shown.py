@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import roomlore
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import Action
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 from roomlore.surfaces.cli.app import app
 from roomlore_testkit.builders import START, change, memory
 from roomlore_testkit.case_table import all_cases

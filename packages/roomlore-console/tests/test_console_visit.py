@@ -11,12 +11,12 @@ from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
-from roomlore.ports.progress import FORGETTING, THREADS
 from roomlore.services.archives import RETENTION
 from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY
 from roomlore.services.sessions import SUMMARY
+from roomlore.storage.values import FORGETTING, THREADS
 from roomlore_console.frame import marked, tongue, translated
 from roomlore_console.health import failure, outcome
 from roomlore_console.shell import reasons, span

@@ -2,8 +2,8 @@
 
 BACKENDS = (
     "roomlore.adapters.qdrant:QDRANT",
-    "roomlore.adapters.sql.backends:PGVECTOR",
-    "roomlore.adapters.sql.backends:SQL",
+    "roomlore.adapters.vectors:PGVECTOR",
+    "roomlore.adapters.vectors:SQL",
     "roomlore.adapters.dbos:DBOS",
     "roomlore.adapters.inprocess:PROCESS",
     "roomlore.adapters.embedding:OFFLINE",

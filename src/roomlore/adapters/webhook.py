@@ -19,8 +19,8 @@ _REDIRECTS = range(300, 400)
 
 
 class HttpWebhook:
-    """The port `Webhook`. It follows no redirect and reads of an answer only the status. `private`: addresses that are
-    not on the public internet are allowed."""
+    """Sends as a `Webhook` does. It follows no redirect and reads of an answer only the status. `private`: addresses
+    that are not on the public internet are allowed."""
 
     def __init__(self, url: str, *, secret: str, private: bool, clock: Clock) -> None:
         """Raise `InvalidInput` for an invalid URL. No request is sent yet."""

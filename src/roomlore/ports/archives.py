@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from roomlore.ports.administration import Archive
+from roomlore.storage.values import Archive
 
 
 class ArchiveFiles(Protocol):

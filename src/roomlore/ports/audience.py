@@ -31,12 +31,12 @@ from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
 from roomlore.core.texts import Phrase
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 _Windows = tuple[Window, ...]
 
 
-async def gone(work: UnitOfWork, *, room_id: str, message_id: str) -> NotFound | None:
+async def gone(work: "UnitOfWork", *, room_id: str, message_id: str) -> NotFound | None:
     """Return the error about a message that was deleted or is archived, None if the room never had it. It is for a
     caller who may see the whole room."""
     if await work.messages.arrival_of(room_id=room_id, message_id=message_id) is None:
@@ -46,7 +46,7 @@ async def gone(work: UnitOfWork, *, room_id: str, message_id: str) -> NotFound |
     return Deleted("message_deleted", message=f"{message_id!r:.80}", room=repr(room_id))
 
 
-async def has_id(work: UnitOfWork, *, scope: str) -> bool:
+async def has_id(work: "UnitOfWork", *, scope: str) -> bool:
     """Return True if there is a room with the id of a scope, or a person who spoke or is a member."""
     kind, _, name = scope.partition(":")
     if kind == "group":
@@ -55,7 +55,7 @@ async def has_id(work: UnitOfWork, *, scope: str) -> bool:
 
 
 async def view_for(
-    work: UnitOfWork, *, viewer: Viewer, memories: Iterable[Version] = (), rooms: Iterable[str] = (), now: datetime
+    work: "UnitOfWork", *, viewer: Viewer, memories: Iterable[Version] = (), rooms: Iterable[str] = (), now: datetime
 ) -> View:
     """Return what the viewer may know of these memories, and of what was said in these rooms."""
     named = rooms_named(memories) | set(rooms)
@@ -64,14 +64,14 @@ async def view_for(
     return view_of(viewer, windows, now)
 
 
-async def _own_room(work: UnitOfWork, viewer: Viewer) -> RoomPeople | None:
+async def _own_room(work: "UnitOfWork", viewer: Viewer) -> RoomPeople | None:
     if viewer.kind == "user":
         return None
     return (await work.rooms.people(room_ids=[viewer.id])).get(viewer.id)
 
 
 async def _windows(
-    work: UnitOfWork, rooms: Collection[str], people: Collection[str] | None
+    work: "UnitOfWork", rooms: Collection[str], people: Collection[str] | None
 ) -> dict[str, tuple[Window, ...]]:
     """Return when all these people were in each of the rooms, without unknown rooms."""
     found = await work.rooms.people(room_ids=rooms, persons=people or ()) if rooms else {}
@@ -88,7 +88,7 @@ class KnownWindows:
         self._known = OrderedDict()
 
     async def of(
-        self, work: UnitOfWork, *, people: frozenset[str] | None, stamps: Mapping[str, RoomStamp]
+        self, work: "UnitOfWork", *, people: frozenset[str] | None, stamps: Mapping[str, RoomStamp]
     ) -> dict[str, _Windows]:
         """Return the windows in the rooms of these stamps, without unknown rooms."""
         key = work.tenant, people
@@ -118,7 +118,7 @@ class Sight:
         self._table: EvidenceTable | None = None
         self._seen: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
-    async def of(self, work: UnitOfWork, table: EvidenceTable, now: datetime) -> NDArray[np.bool_]:
+    async def of(self, work: "UnitOfWork", table: EvidenceTable, now: datetime) -> NDArray[np.bool_]:
         """Return for each memory of the table if the viewer may see it: the same array if that and
         `view.shares` stayed the same."""
         named = table.rooms | self._here
@@ -139,7 +139,7 @@ class Sight:
         """Return what the viewer may know, as of the last `of`."""
         return self._view or View()
 
-    async def _renewed(self, work: UnitOfWork, stamps: dict[str, RoomStamp], now: datetime) -> View:
+    async def _renewed(self, work: "UnitOfWork", stamps: dict[str, RoomStamp], now: datetime) -> View:
         """Return the view, and read the rooms that changed. The stamps were read before: a change in between is read
         again next time."""
         changed = {name for name, stamp in stamps.items() if self._stamps.get(name) != stamp}
@@ -162,7 +162,7 @@ class RoomsShown:
     more: bool = False
 
 
-async def rooms_shown(work: UnitOfWork, *, viewer: Viewer | None, now: datetime, most: int) -> RoomsShown:
+async def rooms_shown(work: "UnitOfWork", *, viewer: Viewer | None, now: datetime, most: int) -> RoomsShown:
     """Return at most `most` rooms that the viewer may see wholly, None for all rooms, those used last, and as many of
     which it may see a part. Which ones does not depend on what the viewer may not see."""
     if viewer is None:
@@ -194,7 +194,7 @@ def _last_open(room: Room, windows: Sequence[Window]) -> tuple[float, str]:
 
 
 async def room_shown(
-    work: UnitOfWork, *, viewer: Viewer | None, room_id: str, now: datetime
+    work: "UnitOfWork", *, viewer: Viewer | None, room_id: str, now: datetime
 ) -> tuple[Room, tuple[Window, ...]]:
     """Return a room with the windows of time in which the viewer may see it; None always may. Raise `NotFound` if it
     may see none of it, as for an unknown room."""
@@ -208,7 +208,7 @@ async def room_shown(
     return room, windows
 
 
-async def sees_all_of(work: UnitOfWork, *, viewer: str | None, room_id: str, now: datetime) -> bool:
+async def sees_all_of(work: "UnitOfWork", *, viewer: str | None, room_id: str, now: datetime) -> bool:
     """Return True if the viewer, 'room:team' or 'user:anna', may see all that was ever said in the room: it is that
     room, or the room is public, or the person's own with agents. None may see every room."""
     whom = None if viewer is None else check_viewer(viewer)
@@ -218,7 +218,7 @@ async def sees_all_of(work: UnitOfWork, *, viewer: str | None, room_id: str, now
     return view.windows.get(room_id) == ALWAYS
 
 
-async def check_shown(storage: Storage, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> None:
+async def check_shown(storage: "Storage", *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> None:
     """Raise `NotFound` unless the viewer may see all that was ever said in the room, as for an unknown room."""
     if viewer is None:
         return
@@ -231,7 +231,7 @@ _COMPARED = 100
 _LISTED = 5
 
 
-async def rooms_meant(work: UnitOfWork, *, name: str, viewer: Viewer | None, now: datetime) -> str:
+async def rooms_meant(work: "UnitOfWork", *, name: str, viewer: Viewer | None, now: datetime) -> str:
     """Return a sentence that names the rooms which a misspelt id or name may mean, of those that the viewer may see all
     of; '' if there are none. The 100 rooms used last are looked at."""
     shown = await rooms_shown(work, viewer=viewer, now=now, most=_COMPARED)
@@ -249,7 +249,7 @@ def _listed(room: Room) -> str:
     return f"{room.room_id!r:.80}" + (f" ({room.name!r:.80})" if room.name not in ("", room.room_id) else "")
 
 
-async def unknown_viewer(work: UnitOfWork, *, viewer: Viewer, now: datetime) -> str:
+async def unknown_viewer(work: "UnitOfWork", *, viewer: Viewer, now: datetime) -> str:
     """Return a sentence which says that there is no room, or nobody, with the id of a viewer, and which it may mean of
     what the viewer may see; '' if there is."""
     if viewer.kind == "room":

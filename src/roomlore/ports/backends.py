@@ -6,7 +6,7 @@ line registers it: in `roomlore.adapters`, or in another package as an entry poi
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -16,8 +16,10 @@ from roomlore.core.health import Finding, Saying, say
 from roomlore.ports.coordination import Clock, ErrorReports, SessionCache, Telemetry, Tracer
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Prompts
-from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage
 
 BACKENDS = "roomlore.backends"
 """The group of entry points under which packages bring backends. Each names a `Backend`."""
@@ -105,7 +107,7 @@ class Host:
 
     url: str
     clock: Clock
-    storage: Storage | None = None
+    storage: "Storage | None" = None
     telemetry: Telemetry | None = None
     packaged: Prompts | None = None
     at_once: int = 1

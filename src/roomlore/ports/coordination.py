@@ -6,6 +6,12 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
+SESSIONS = "session-checkpoints"
+"""The background job that makes the checkpoints that are due."""
+INDEXING = "indexing"
+"""The job that brings the indexes in step with SQL."""
+RELINKING = "relinking"
+"""The job that relinks rooms whose links another link model made."""
 _AGAIN_SECONDS = 60.0
 Attributes = Mapping[str, str | int | float | bool]
 
@@ -136,12 +142,9 @@ class SessionCache(Protocol):
     async def close(self) -> None: ...
 
 
-class Webhook(Protocol):
-    """Sends to the one address that is configured."""
+Webhook = Callable[..., Awaitable[None]]
+"""Called with a JSON body and its `message_id`, the same for each attempt. Send it once, signed, to the one address
+that is configured.
 
-    async def send(self, body: bytes, *, message_id: str) -> None:
-        """Send a JSON body, once, signed. `message_id`: the same for each attempt.
-
-        Return when the receiver has accepted it. Raises `Unavailable` if it cannot be reached, does not answer in time
-        or does not accept it, `InvalidInput` if the address is not allowed.
-        """
+Return when the receiver has accepted it. Raise `Unavailable` if it cannot be reached, does not answer in time or does
+not accept it, `InvalidInput` if the address is not allowed."""

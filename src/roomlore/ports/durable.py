@@ -8,13 +8,15 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import json_copy
 from roomlore.ports.coordination import Clock
-from roomlore.ports.progress import DueRoom, RoomBehind
-from roomlore.ports.storage import Storage
+from roomlore.storage.values import DueRoom, RoomBehind
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage
 
 _AS_THEY_ARE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -196,11 +198,8 @@ _NOWHERE = ""
 """The tenant of the watermarks of schedules."""
 
 
-class Times(Protocol):
-    """The times of the schedule."""
-
-    def last(self, now: datetime) -> datetime:
-        """Return the last time at or before `now`, UTC."""
+Times = Callable[[datetime], datetime]
+"""The times of a schedule. Return the last one at or before this time, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +214,7 @@ class Ticks:
     """The times of one schedule. `times`: None if there is no schedule. `mark`: the name of the watermark of the last
     time that was handled."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, times: Times | None, mark: str) -> None:
+    def __init__(self, *, storage: "Storage", clock: Clock, times: Times | None, mark: str) -> None:
         self._storage = storage
         self._clock = clock
         self._times = times
@@ -230,7 +229,7 @@ class Ticks:
         if mark is None:
             await self._move(int(self._clock.now().timestamp()), was=0)
             return None
-        tick = int(self._times.last(self._clock.now()).timestamp())
+        tick = int(self._times(self._clock.now()).timestamp())
         return Due(tick, mark) if tick > mark else None
 
     async def handled(self, due: Due) -> None:
@@ -242,7 +241,7 @@ class Ticks:
             await work.progress.move_mark(room_id="", name=self._mark, arrival=tick, was=was, now=self._clock.now())
 
 
-async def rooms_behind(storage: Storage, name: str, least: int) -> AsyncIterator[RoomBehind]:
+async def rooms_behind(storage: "Storage", name: str, least: int) -> AsyncIterator[RoomBehind]:
     """Yield the rooms of all tenants with so many messages above their mark of this name."""
     after = ("", "")
     while True:

@@ -85,10 +85,8 @@ MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 """A file of another system's memories: its path, its content, or what is in it."""
 
 
-class ReadMemories(Protocol):
-    """A reader of another system's file. Raise `InvalidInput` if nothing of it can be read."""
-
-    def __call__(self, source: MemoryExport, *, form: str | None, scope: str | None) -> ImportedMemories: ...
+ReadMemories = Callable[..., ImportedMemories]
+"""Called with a `MemoryExport`, its `form` and `scope`. Raise `InvalidInput` if nothing of it can be read."""
 
 
 class Importers(Protocol):

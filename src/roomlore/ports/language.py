@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from roomlore.core.attachments import Attachment
-from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer
+from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ModelStatus, Offer
 from roomlore.core.prompt import Prompt
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 
@@ -103,19 +103,10 @@ class ChatClient(Protocol):
     async def close(self) -> None: ...
 
 
-class KnownModel(Protocol):
-    """A model of the registry. `internal`: for roomlore's own use."""
-
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def internal(self) -> bool: ...
-
-
 class LanguageModels(Protocol):
     """Models by the ids of the registry, each of which may have several providers."""
 
-    async def list_available_models(self, *, internal: bool = False) -> Sequence[KnownModel]:
+    async def list_available_models(self, *, internal: bool = False) -> Sequence[ModelStatus]:
         """Return the models callers may choose from; `internal`: include those for roomlore's own use."""
 
     async def can_ask(self, model_id: str) -> bool:

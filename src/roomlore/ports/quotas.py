@@ -1,9 +1,11 @@
 """The port through which the quotas of tenants are checked and their use is counted."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from roomlore.core.quotas import Quotas
-from roomlore.ports.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 
 class QuotaChecks(Protocol):
@@ -12,7 +14,7 @@ class QuotaChecks(Protocol):
     async def of(self, tenant: str) -> Quotas:
         """Return the limits of a tenant."""
 
-    async def count_messages(self, work: UnitOfWork, quotas: Quotas, *, added: int, refuses: bool = True) -> None:
+    async def count_messages(self, work: "UnitOfWork", quotas: Quotas, *, added: int, refuses: bool = True) -> None:
         """Count messages in the transaction that adds them, after they are added. Raise `QuotaExceeded` if they are too
         many and `refuses` is True."""
 

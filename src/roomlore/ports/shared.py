@@ -1,17 +1,20 @@
 """What all services of one process share."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
     """The backends that every service may use."""
 
-    storage: Storage
+    storage: "Storage"
     tokens: TokenCounter
     clock: Clock
     ids: Ids

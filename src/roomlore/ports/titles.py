@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from roomlore.core.digest.talks import Words, talk_of, title_of
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Heading, Room
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
 
 NEWEST = 16
 """The messages of a thread that its heading is made of."""

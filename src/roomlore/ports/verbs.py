@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from roomlore.core.context import Context
-from roomlore.core.models import AddReport, Explanation, Message, StoredMessage
+from roomlore.core.models import AddReport, Entry, Explanation, Message, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 
 class MessageVerbs(Protocol):
@@ -47,3 +50,14 @@ class ContextVerbs(Protocol):
 
     async def compare(self, room_id: str, message_id: str | None = None) -> list[Explanation]:
         """Return what each strategy takes for the message, and what it leaves. Nothing is recorded."""
+
+
+class DueWork(Protocol):
+    """A part of roomlore that has work to do after messages are written."""
+
+    async def note(self, work: "UnitOfWork", room_id: str, entries: Sequence[Entry]) -> bool:
+        """Note the work that these messages of a locked room make due, in the transaction that writes them. Return
+        True if `announce` has to follow."""
+
+    def announce(self) -> None:
+        """Request the work, once the transaction is committed."""

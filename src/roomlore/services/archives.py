@@ -22,11 +22,12 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import linked_alone
 from roomlore.core.models import Entry, StoredMessage
 from roomlore.core.records import Record, from_record, to_line
-from roomlore.ports.administration import Archive
 from roomlore.ports.archives import ArchiveFiles
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, work_name
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import DueWork, Storage
+from roomlore.ports.verbs import DueWork
+from roomlore.storage import Storage
+from roomlore.storage.values import Archive
 
 RETENTION = "retention"
 _MESSAGES = 2_000

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.context import ContextOptions
@@ -30,8 +30,8 @@ from roomlore.core.linking.room import WINDOW
 from roomlore.core.memory.memory import MemoryAnswer
 from roomlore.core.models import Room
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
+from roomlore.storage import UnitOfWork
 
 SAMPLE = 300
 MAX_SAMPLED = 100_000
@@ -40,12 +40,8 @@ _LOOKED_AT = 50
 _ROOMS = 500
 
 
-class Remembers(Protocol):
-    """A search of memories."""
-
-    async def search(
-        self, scope: str, query: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
-    ) -> MemoryAnswer: ...
+Remembers = Callable[..., Awaitable[MemoryAnswer]]
+"""A search of memories, called with a scope, a query, `limit`, `threshold` and `viewer`."""
 
 
 Digests = Callable[..., Awaitable[Digest]]
@@ -73,7 +69,7 @@ class EvaluationService(Service):
         model: LinkModel,
         options: ContextOptions,
         messages: MessageVerbs,
-        memories: Remembers,
+        remembers: Remembers,
         digest: Digests,
         contexts: ContextVerbs,
     ) -> None:
@@ -83,7 +79,7 @@ class EvaluationService(Service):
         self._model = model
         self._options = options
         self._messages = messages
-        self._memories = memories
+        self._remembers = remembers
         self._digest = digest
 
     async def run(
@@ -211,7 +207,7 @@ class EvaluationService(Service):
         async with self._storage.reading(self._tenant) as work:
             scopes, rooms = await self._places(work)
         for scope in scopes:
-            memories = await self._memories.search(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
+            memories = await self._remembers(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
             if any(_holds(hit.memory.statement, one.text) for hit in memories.hits):
                 where.add(f"memories, {scope}")
         for room_id in rooms:

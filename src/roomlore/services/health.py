@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable, describe
 from roomlore.core.health import Finding, say, worst
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage
+from roomlore.storage import Storage
 
 _FRESH_SECONDS = 5.0
 _PATIENCE_SECONDS = 2.0

@@ -35,9 +35,9 @@ from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
 from roomlore.ports.durable import DurableWork, Json, Steps, own_part, submit_noted, work_name
-from roomlore.ports.progress import THREADS, DueRoom
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
+from roomlore.storage.values import THREADS, DueRoom
 
 log = logging.getLogger(__name__)
 

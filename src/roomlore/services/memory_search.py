@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,12 @@ from roomlore.core.memory.scoring import (
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest, Vectors
 from roomlore.core.visibility import told
 from roomlore.ports.audience import KnownWindows, Sight
-from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.coordination import INDEXING, Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
-from roomlore.ports.progress import INDEXING
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MeaningSearch
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage, UnitOfWork
 
 MAX_MEMORIES = 20_000
 _HELD = 3 * MAX_MEMORIES
@@ -96,7 +98,7 @@ class _Cached:
 class MemorySearchCache:
     """A cache of the scopes searched last, of all tenants; of a scope the 20,000 memories that changed last."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, held: int = _HELD) -> None:
+    def __init__(self, *, storage: "Storage", clock: Clock, held: int = _HELD) -> None:
         self._storage = storage
         self._clock = clock
         self._most = held
@@ -116,7 +118,7 @@ class MemorySearchCache:
             self._weigh(cached, _ENTRY + len(ready.memories) + len(cached.every))
         return ready
 
-    async def _current(self, work: UnitOfWork, cached: _Cached, scope: str) -> Ready:
+    async def _current(self, work: "UnitOfWork", cached: _Cached, scope: str) -> Ready:
         """Return the memories of a scope as they are now. The stamp is read first, so a change in between is read the
         next time."""
         known = await work.memories.scope(scope=scope)

@@ -17,7 +17,9 @@ from roomlore.core.chat import (
     Failure,
     ModelEntry,
     ModelRegistry,
+    ModelStatus,
     Offer,
+    ProviderStatus,
     Usage,
     all_failed,
 )
@@ -125,31 +127,6 @@ class Calls:
 
     def _breaker(self, offer: Offer) -> Breaker:
         return self._breakers.get(offer, Breaker())
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderStatus:
-    """The state of a provider of a model. `model_id`: the model's id there. `usable`: it has a key, or needs none.
-    `resting`: it is paused after failures. `key_variable`: the environment variable of its key, None if it needs
-    none."""
-
-    name: str
-    model_id: str
-    usable: bool
-    resting: bool
-    key_variable: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStatus:
-    """A model of the registry. `usable`: one of its providers can be asked. `providers`: in the order in which they are
-    tried."""
-
-    model_id: str
-    display_name: str
-    internal: bool
-    usable: bool
-    providers: tuple[ProviderStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from roomlore.core.quotas import (
 )
 from roomlore.ports.coordination import OnceAMinute
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,7 @@ from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.shared import Backends
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 MAX_FACTS = 20_000
 _ALL = 2**31 - 1

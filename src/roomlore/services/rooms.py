@@ -31,8 +31,8 @@ from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
 from roomlore.ports.audience import check_shown, has_id, rooms_meant, rooms_shown, sees_all_of, view_for
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.titles import headings_of
+from roomlore.storage import UnitOfWork
 
 _ROOMS_AT_ONCE = 200
 _LISTED = 5

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from roomlore.adapters.dbos.locations import location_of
-from roomlore.adapters.sql.backup import archived_files, back_up, check_absent, copy_file, file_to_copy, restore
 from roomlore.core.errors import Conflict, NotFound, StorageUnavailable
 from roomlore.settings import Settings
+from roomlore.storage.backup import archived_files, back_up, check_absent, copy_file, file_to_copy, restore
 
 _WORK, _ARCHIVES = "roomlore.dbos.db", "archives"
 

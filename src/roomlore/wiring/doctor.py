@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import SystemClock
-from roomlore.adapters.sql.inspection import check_pages, folder_of, is_there, look_at
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.access_tokens import TOKEN_SCOPES
 from roomlore.core.addresses import is_loopback
@@ -35,6 +34,7 @@ from roomlore.services.health import Probe, examine
 from roomlore.services.models import ModelService, ModelTrial
 from roomlore.settings import Settings, known_fields
 from roomlore.settings.registry import backends_of, registered
+from roomlore.storage.inspection import check_pages, folder_of, is_there, look_at
 from roomlore.wiring.indexing import make_embedder
 from roomlore.wiring.models import make_models, oauth_missing, usable
 
@@ -294,7 +294,7 @@ def _is_at_work(settings: Settings, backend: Backend[Any, Any]) -> bool:
 
 
 async def _database(settings: Settings, clock: Clock) -> list[Finding]:
-    look = await look_at(settings.database.database_url, clock=clock)
+    look = await look_at(settings.database.database_url, now=clock.now)
     if look.engine == "SQLite" and folder_of(settings.database.database_url) is None:
         return [Finding("database", "warn", say("database.memory"), say("database.memory.do"))]
     findings = [judge_database(look)]

@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from roomlore import services
 from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedIds
-from roomlore.adapters.sql import connect
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
@@ -32,9 +31,10 @@ from roomlore.core.models import Message
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.shared import Backends
-from roomlore.ports.storage import DueWork
+from roomlore.ports.verbs import DueWork
 from roomlore.services.messages import AllDue, Ingest, RoomCache, VectorsDue, by_room, results_of
 from roomlore.services.quotas import QuotaKeeper
+from roomlore.storage import connect
 
 _SIZE = struct.Struct(">Q")
 _COLLECT_FROM = 100_000
@@ -181,7 +181,7 @@ async def import_processes(
     try:
         for _ in range(count):
             processes.append(await _Process.start(given))  # noqa: PERF401  # those that started are ended
-        yield _Processes(processes, due, telemetry)
+        yield _Processes(processes, due, telemetry).add
     except BaseException:
         await asyncio.gather(*(process.kill() for process in processes))
         raise

@@ -10,9 +10,8 @@ from roomlore.adapters.weights import load_answer_model
 from roomlore.core.chat import read_providers
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.backends import EMBEDDERS, VECTORS, Host
-from roomlore.ports.coordination import Clock
+from roomlore.ports.coordination import INDEXING, RELINKING, Clock
 from roomlore.ports.language import Embedder
-from roomlore.ports.progress import INDEXING, RELINKING
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing import (
     DenseSearch,

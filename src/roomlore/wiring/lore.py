@@ -8,7 +8,6 @@ from os import PathLike, fspath
 from typing import TypeVar, Unpack
 
 from roomlore import services
-from roomlore.adapters.sql import connect, is_in_memory
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import InvalidInput
@@ -16,7 +15,7 @@ from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
 from roomlore.ports.coordination import Telemetry
-from roomlore.ports.storage import DueWork, Storage
+from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
@@ -26,6 +25,7 @@ from roomlore.services.quotas import QuotaService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.settings.registry import importers
+from roomlore.storage import Storage, connect, is_in_memory
 from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.import_processes import Given, ThisProcess, import_processes
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
@@ -64,7 +64,7 @@ class Lore:
             shared,
             tenant=self.tenant,
             recorder=shared.recorder,
-            past=self._search,
+            past=self._search.before,
             options=shared.options,
             experiment=Experiment(shared.settings.context.experiment),
             zone=shared.settings.search.zone,
@@ -82,7 +82,7 @@ class Lore:
     def sessions(self) -> SessionService:
         shared = self._resources
         return SessionService(
-            tenant=self.tenant, parts=shared.sessions, writer=self._ingest_now, later=shared.summaries
+            tenant=self.tenant, parts=shared.sessions, writer=self._ingest_now.add, later=shared.summaries
         )
 
     @cached_property
@@ -98,7 +98,7 @@ class Lore:
             reviser=services.memories.Reviser(shared, tenant=self.tenant, cache=shared.in_force),
             read_memories=importers().read_memories,
             evolver=shared.evolver,
-            searcher=shared.searcher,
+            searcher=shared.searcher.search,
         )
 
     @cached_property
@@ -132,7 +132,9 @@ class Lore:
             parts=shared.replies,
             messages=self._messages(counting),
             contexts=self.context,
-            sessions=SessionService(tenant=self.tenant, parts=shared.sessions, writer=counting, later=shared.summaries),
+            sessions=SessionService(
+                tenant=self.tenant, parts=shared.sessions, writer=counting.add, later=shared.summaries
+            ),
             recalls=shared.recalls,
         )
 
@@ -192,7 +194,7 @@ class Lore:
     def _in_processes(self, count: int) -> "AbstractAsyncContextManager[services.imports.Adding]":
         shared = self._resources
         if count == 1 or is_in_memory(shared.url):
-            return nullcontext(ThisProcess(self._ingest(shared.imports_due), shared.telemetry))
+            return nullcontext(ThisProcess(self._ingest(shared.imports_due), shared.telemetry).add)
         given = Given(
             url=shared.url,
             tenant=self.tenant,
@@ -217,7 +219,7 @@ class Lore:
             model=shared.model,
             options=shared.options,
             messages=self.messages,
-            memories=self.memories,
+            remembers=self.memories.search,
             digest=self.digest,
             contexts=self.context,
         )

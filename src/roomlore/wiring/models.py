@@ -4,7 +4,7 @@ database."""
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.prompts import PackagedPrompts
@@ -12,8 +12,8 @@ from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits
-from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind
-from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind, PromptServer
+from roomlore.ports.coordination import Clock, ErrorReports, SessionCache, Telemetry, Tracer
 from roomlore.ports.durable import DurableWork, Work
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
@@ -23,13 +23,8 @@ from roomlore.services.keys import TokenService
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
 
-
-class Closable(Protocol):
-    async def close(self) -> None: ...
-
-
 T = TypeVar("T")
-C = TypeVar("C", bound=Closable)
+C = TypeVar("C", bound=PromptServer | ChatClient | SessionCache | Tracer | ErrorReports)
 
 
 async def usable(kind: Kind[T], settings: Settings, host: Host) -> list[Backend[T, Any]]:

@@ -8,12 +8,11 @@ from roomlore.core.recall import recollection
 from roomlore.core.recall.recollection import RecallOptions
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.backends import CACHES
-from roomlore.ports.coordination import SessionCache
+from roomlore.ports.coordination import SESSIONS, SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.memories import Recall
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import SESSIONS
 from roomlore.services.models import ModelService
 from roomlore.services.sessions import (
     SUMMARY,

@@ -17,7 +17,6 @@ from typing import TypedDict
 
 from roomlore import services
 from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedIds
-from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
 from roomlore.core import PACKAGES
@@ -28,15 +27,16 @@ from roomlore.ports.coordination import SessionCache, Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Prompts, Summarizer
 from roomlore.ports.memories import Recall
-from roomlore.ports.progress import FORGETTING, THREADS
-from roomlore.ports.storage import DueWork
 from roomlore.ports.vectors import VectorIndex
+from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
 from roomlore.services.health import Readiness
 from roomlore.services.models import ModelService
 from roomlore.services.quotas import QuotaKeeper
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
+from roomlore.storage import Storage
+from roomlore.storage.values import FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
 from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_recalls, make_replies, make_sessions
@@ -160,7 +160,7 @@ class Resources(Common):
     """The parts that all tenants of one process share. The fields are there when roomlore is open; each other part is
     made, and its modules are imported, when it is first used."""
 
-    storage: SqlStorage
+    storage: Storage
     url: str
     """The URL of the open database."""
     own: Own
@@ -333,7 +333,7 @@ class Resources(Common):
 
 async def make_resources(
     settings: Settings,
-    storage: SqlStorage,
+    storage: Storage,
     url: str,
     *,
     own: Own,

@@ -14,8 +14,6 @@ from roomlore.adapters.archive_files import FolderOfArchives
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sql import SqlStorage
-from roomlore.adapters.sql.inspection import compact_database
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
@@ -25,13 +23,15 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts
-from roomlore.ports.progress import FORGETTING, THREADS
 from roomlore.ports.shared import Backends
-from roomlore.ports.storage import DueWork
+from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
+from roomlore.storage import Storage
+from roomlore.storage.inspection import compact_database
+from roomlore.storage.values import FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing
 from roomlore.wiring.models import Common, define, host_of, opened, usable
 
@@ -169,7 +169,7 @@ def make_writing(common: Common, models: ModelService) -> services.digest.Writin
     return services.digest.Writing(models=models, prompts=PackagedPrompts(), options=options)
 
 
-def make_webhook(common: Common) -> HttpWebhook | None:
+def make_webhook(common: Common) -> Webhook | None:
     """Return the receiver of digests, None if there is none. Raise `InvalidInput` for an invalid URL."""
     settings = common.settings.digests
     if not settings.digest_webhook:
@@ -179,7 +179,7 @@ def make_webhook(common: Common) -> HttpWebhook | None:
         secret=settings.digest_webhook_secret,
         private=settings.digest_webhook_private,
         clock=common.clock,
-    )
+    ).send
 
 
 def make_nightly(
@@ -192,7 +192,7 @@ def make_nightly(
     """Return the digests that are sent by a schedule. Nothing is read yet."""
     settings = common.settings.digests
     rooms = frozenset(name for part in settings.digest_rooms.split(",") if (name := part.strip()))
-    times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
+    times = Cron(settings.digest_schedule, common.settings.search.zone).last if settings.digest_schedule else None
     nightly = services.digest.NightlyDigests(
         common,
         durable=durable,
@@ -243,7 +243,9 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
     )
     define(common, durable, services.evolution.EVOLUTION, service.work)
     times = (
-        Cron(settings.evolution.evolve_schedule, settings.search.zone) if settings.evolution.evolve_schedule else None
+        Cron(settings.evolution.evolve_schedule, settings.search.zone).last
+        if settings.evolution.evolve_schedule
+        else None
     )
     schedule = services.evolution.Schedule(
         common,
@@ -278,7 +280,7 @@ def evolution_options(settings: Settings) -> services.evolution.EvolutionOptions
 
 def make_forgetter(
     backends: Backends,
-    storage: SqlStorage,
+    storage: Storage,
     durable: DurableWork,
     sessions: SessionParts,
     indexing: Indexing,
@@ -290,7 +292,7 @@ def make_forgetter(
         backends,
         compact_database=partial(compact_database, storage),
         durable=durable,
-        sessions=sessions.cache,
+        drop_session=sessions.cache.drop,
         memories=services.privacy.MemoryEraser(backends, vectors=vectors),
         messages=services.privacy.MessageEraser(backends, vectors=vectors, embedding=indexing.embedder is not None),
         rows=services.privacy.RowEraser(backends),
@@ -328,7 +330,7 @@ def make_retention(
         common,
         durable=durable,
         archiver=archiver,
-        times=Cron(schedule, common.settings.search.zone) if schedule else None,
+        times=Cron(schedule, common.settings.search.zone).last if schedule else None,
         days=settings.retain_messages_days,
         record_days=settings.retain_answers_days,
     )

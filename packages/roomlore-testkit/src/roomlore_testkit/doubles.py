@@ -13,7 +13,7 @@ from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable
 from roomlore.ports.coordination import Clock
 from roomlore.ports.shared import Backends
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 from roomlore_testkit.builders import START
 
 

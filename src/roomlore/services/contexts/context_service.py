@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
 from statistics import fmean
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from roomlore.core.context import (
     MORE_ANSWERS,
@@ -22,11 +22,10 @@ from roomlore.core.context import (
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
-from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
+from roomlore.core.models import Candidate, ContextUsageRecord, Explanation, LinkKind, Room, Target
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.contexts.strategies import (
     STRATEGIES,
     Explainer,
@@ -38,6 +37,10 @@ from roomlore.services.contexts.strategies import (
     nothing_in_memory,
 )
 from roomlore.services.contexts.usage_service import UsageRecorder
+from roomlore.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +53,9 @@ MOST_SEARCHED = 10_000
 what is known of all of them."""
 
 
-class PastSearch(Protocol):
-    """A search within a room."""
-
-    async def before(self, entry: Entry, *, limit: int, by_words: bool = False) -> Earlier:
-        """Return the messages before this one that answer it best, at most `limit`. `by_words`: do not embed it."""
+PastSearch = Callable[..., Awaitable[Earlier]]
+"""Called with an entry, `limit`, and `by_words`, True not to embed it. Return the messages before this one that answer
+it best, at most `limit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Recall:
             return Recalled(NOTHING_FAR)
         likely = needed >= MIN_NEED
         limit = max(MOST_HITS, options.max_context_messages) if likely else 2 * MORE_ANSWERS
-        search = partial(self._search.before, target.entry, limit=limit, by_words=not likely)
+        search = partial(self._search, target.entry, limit=limit, by_words=not likely)
         if not options.fallback_on_error:
             earlier = await search()
             return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
@@ -253,7 +254,7 @@ class ContextService(Service):
         async with self._storage.reading(self._tenant) as work:
             return await self._shown(work, context_id, viewer)
 
-    async def _shown(self, work: UnitOfWork, context_id: str, viewer: str | None) -> ContextUsageRecord:
+    async def _shown(self, work: "UnitOfWork", context_id: str, viewer: str | None) -> ContextUsageRecord:
         record = await work.usage.find(context_id=context_id)
         now = self._clock.now()
         if record is None or not await sees_all_of(work, viewer=viewer, room_id=record.room_id, now=now):
@@ -302,11 +303,11 @@ class ContextService(Service):
         return _drafted(request, target, options, chosen, recalled.problem)
 
     async def _choose(
-        self, work: UnitOfWork, past: Past, target: Target, options: ContextOptions
+        self, work: "UnitOfWork", past: Past, target: Target, options: ContextOptions
     ) -> Sequence[Candidate]:
         return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
-    def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
+    def _gatherer(self, work: "UnitOfWork", past: Past = NOTHING_FAR) -> Gatherer:
         return Gatherer(work=work, past=past, in_memory=self._in_memory)
 
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
@@ -315,18 +316,18 @@ class ContextService(Service):
         self._options.overridden(given)
         return _Request(room_id, message_id, given, self._experiment.arm_of(self._tenant, room_id, given=given))
 
-    async def _target_of(self, work: UnitOfWork, request: _Request) -> Target:
+    async def _target_of(self, work: "UnitOfWork", request: _Request) -> Target:
         target = await self._target(work, request.room_id, request.message_id)
         if target is None:
             raise await self._missing(work, request.room_id, request.message_id)
         return target
 
-    async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
+    async def _target(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> Target | None:
         return await work.messages.target(
             room_id=room_id, message_id=message_id, window=self._options.max_context_messages
         )
 
-    async def _missing(self, work: UnitOfWork, room_id: str, message_id: str | None) -> NotFound:
+    async def _missing(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> NotFound:
         """Return the error: there is no such room, or not such a message in it."""
         if await work.rooms.find(room_id=room_id) is None:
             return unknown_room(room_id)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roomlore.core.context import (
     RECENT_REASON,
@@ -41,7 +41,9 @@ from roomlore.core.models import (
     Weighed,
 )
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
-from roomlore.ports.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 _SURELY_NEEDED = 0.5
 """The probability that something from the past is needed from which on a pause adds no newest messages."""
@@ -74,7 +76,9 @@ class Gatherer:
     `past`: older messages that `threaded` may show. `in_memory`: entries that need not be read.
     """
 
-    def __init__(self, *, work: UnitOfWork, past: Past = NOTHING_FAR, in_memory: InMemory = nothing_in_memory) -> None:
+    def __init__(
+        self, *, work: "UnitOfWork", past: Past = NOTHING_FAR, in_memory: InMemory = nothing_in_memory
+    ) -> None:
         self._work = work
         self._past = past
         self._in_memory = in_memory
@@ -233,7 +237,7 @@ def _scorer(weights: Weights, half_life_minutes: float) -> RelevanceScorer:
 class Explainer:
     """Weigh candidates through one unit of work."""
 
-    def __init__(self, *, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
+    def __init__(self, *, work: "UnitOfWork", past: Past = NOTHING_FAR) -> None:
         self._work = work
         self._past = past
         self.gatherer = Gatherer(work=work, past=past)

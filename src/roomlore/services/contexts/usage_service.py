@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput, describe
@@ -16,8 +16,11 @@ from roomlore.core.models import ContextUsageRecord, LinkKind, Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import Gatherer, scorer
+from roomlore.storage import Storage, UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ class _Note:
 class UsageRecorder:
     """Write usage records in the background: `put` never waits and never fails, and drops what it cannot keep."""
 
-    def __init__(self, *, storage: Storage, telemetry: Telemetry) -> None:
+    def __init__(self, *, storage: "Storage", telemetry: Telemetry) -> None:
         self._storage = storage
         self._telemetry = telemetry
         self._queue: asyncio.Queue[_Note] = asyncio.Queue(_QUEUE)
@@ -105,7 +108,7 @@ class UsageRecorder:
         log.warning("usage records lost", extra={"records": records, "why": why})
 
 
-async def _of_messages(work: UnitOfWork, records: Sequence[ContextUsageRecord]) -> list[ContextUsageRecord]:
+async def _of_messages(work: "UnitOfWork", records: Sequence[ContextUsageRecord]) -> list[ContextUsageRecord]:
     """Return the records whose message is still there: its sender may have been forgotten since."""
     by_room: dict[str, list[str]] = {}
     for record in records:
@@ -215,7 +218,7 @@ _JUDGED = UsageSelection(judged=True)
 class TuningService:
     """Tune the weights of one tenant's rooms."""
 
-    def __init__(self, *, tenant: str, storage: Storage, options: ContextOptions) -> None:
+    def __init__(self, *, tenant: str, storage: "Storage", options: ContextOptions) -> None:
         self._tenant = tenant
         self._storage = storage
         self._options = options
@@ -266,7 +269,7 @@ class TuningService:
                 if example is not None:
                     yield room_id, example
 
-    async def _labelled(self, work: UnitOfWork, room_id: str, message_id: str, labels: RoomLabels) -> Example | None:
+    async def _labelled(self, work: "UnitOfWork", room_id: str, message_id: str, labels: RoomLabels) -> Example | None:
         target = await self._target(work, room_id, message_id)
         if target is None:
             return None
@@ -312,7 +315,7 @@ class TuningService:
                 return
             after = page[-1].room_id, page[-1].number
 
-    async def _corrected(self, work: UnitOfWork, target: Target) -> Example:
+    async def _corrected(self, work: "UnitOfWork", target: Target) -> Example:
         """Return an example from what a person said that a message answers. Its signals are those that it had without
         being told."""
         link = target.entry.link
@@ -326,12 +329,12 @@ class TuningService:
             missing=int(link.parent is not None and link.parent not in arrivals),
         )
 
-    async def _judged(self, work: UnitOfWork, target: Target, shown: set[str], success: float) -> Example:
+    async def _judged(self, work: "UnitOfWork", target: Target, shown: set[str], success: float) -> Example:
         pool, view = await Gatherer(work=work).weighted_view(target, self._options)
         rule = scorer(self._options)
         return from_feedback([rule.signals(view, entry) for entry in pool if entry.message.id in shown], success)
 
-    async def _target(self, work: UnitOfWork, room_id: str, message_id: str) -> Target | None:
+    async def _target(self, work: "UnitOfWork", room_id: str, message_id: str) -> Target | None:
         return await work.messages.target(room_id=room_id, message_id=message_id, window=0)
 
     async def _apply(self, report: TuningReport, rooms: Sequence[str]) -> None:

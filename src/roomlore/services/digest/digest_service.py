@@ -21,9 +21,9 @@ from roomlore.core.text import fold
 from roomlore.core.transcript import spoken_text
 from roomlore.ports.audience import room_shown
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.titles import headings_of
 from roomlore.services.digest.writing import Writing, language_for
+from roomlore.storage import UnitOfWork
 
 _TRIES = 5
 _NAMED = 8

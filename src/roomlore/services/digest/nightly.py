@@ -11,9 +11,9 @@ from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import NotFound, Unavailable
 from roomlore.ports.coordination import Webhook
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind, work_name
-from roomlore.ports.progress import RoomBehind
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.digest.digest_service import DigestService
+from roomlore.storage.values import RoomBehind
 
 DIGEST = "digest"
 """The work that sends a digest, the background job that enqueues it, and the watermark of a room up to which it was
@@ -95,7 +95,7 @@ class NightlyDigests(Service):
 
         async def send() -> Json:
             body = json.dumps(made["body"], ensure_ascii=False, separators=(",", ":"))
-            await webhook.send(body.encode("utf-8"), message_id=str(arguments["work_id"]))
+            await webhook(body.encode("utf-8"), message_id=str(arguments["work_id"]))
             return {}
 
         made = await steps.once("digest", make)

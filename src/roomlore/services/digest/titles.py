@@ -16,9 +16,9 @@ from roomlore.core.transcript import spoken_text
 from roomlore.ports.durable import DurableWork, Json, Steps, rooms_behind, work_name
 from roomlore.ports.language import LanguageModels, Prompts
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.titles import NEWEST
 from roomlore.services.digest.writing import WritingOptions, ask, language_for
+from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -27,9 +27,9 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import Json, Steps
 from roomlore.ports.language import Language, LanguageModels, Prompts
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
 from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of, utterance_of
+from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 

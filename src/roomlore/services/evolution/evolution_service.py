@@ -14,12 +14,12 @@ from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mo
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Role
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind
-from roomlore.ports.progress import RoomBehind
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, OwnSteps, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span, facts_mark
 from roomlore.services.evolution.reading import Reading
+from roomlore.storage import UnitOfWork
+from roomlore.storage.values import RoomBehind
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from roomlore.core.text import language
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import view_for
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
+from roomlore.storage import UnitOfWork
 
 NO_ROOM = ""
 """The room of a person's watermark, which is a time in seconds: messages after it are new in every room."""

@@ -44,9 +44,9 @@ from roomlore.core.text import language
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
 from roomlore.ports.language import LanguageModels, Prompts
-from roomlore.ports.progress import DueRoom
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
+from roomlore.storage.values import DueRoom
 
 EXTRACTION = "extraction"
 """The work that turns replies into short memories, and the background job that enqueues it."""

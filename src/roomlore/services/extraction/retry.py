@@ -20,7 +20,6 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.extraction.extraction_service import (
     PROMPT,
     Extracted,
@@ -28,6 +27,7 @@ from roomlore.services.extraction.extraction_service import (
     conversation_of,
     digest_of,
 )
+from roomlore.storage import UnitOfWork
 
 EXTRACTION_RETRY = "extraction_again"
 """The work that retries flagged memories, and the background job that enqueues it."""

@@ -59,13 +59,10 @@ Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
 
 
-class Adding(Protocol):
-    """The part that stores a batch, one room's messages in their order. A call may begin before an earlier one has
-    ended."""
-
-    async def add(self, messages: Sequence[Message]) -> Mapping[str, IntakeResult]:
-        """Store the messages, without those that are in conflict. Return the result for each room. Ids alone would not
-        tell it: those of several rooms may be equal."""
+Adding = Callable[[Sequence[Message]], Awaitable[Mapping[str, IntakeResult]]]
+"""Store a batch, one room's messages in their order, without those that are in conflict. Return the result for each
+room: ids alone would not tell it, as those of several rooms may be equal. A call may begin before an earlier one has
+ended."""
 
 
 InProcesses = Callable[[int], AbstractAsyncContextManager[Adding]]
@@ -128,7 +125,7 @@ class _Line:
     async def _add(self, messages: Sequence[Message]) -> Mapping[str, IntakeResult]:
         """Store a batch. If the tenant's quota allows a part of it, store that part, then raise `QuotaExceeded`."""
         try:
-            results = await self._adding.add(messages)
+            results = await self._adding(messages)
         except QuotaExceeded as refused:
             if refused.used >= refused.most or len(messages) == 1:
                 raise

@@ -13,7 +13,7 @@ from itertools import islice
 from roomlore.core.models import Message, Origin, Role
 from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed
 from roomlore.core.reimport import Likeness, is_shared, room_for
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 _BATCH = 1_000
 _MOST_ROOMS = 1_000

@@ -7,11 +7,11 @@ from typing import Literal
 
 from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel
-from roomlore.ports.progress import WORDS
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.indexing.index_state import IndexStateReader, messages_in_all, model_problem, words_problem
 from roomlore.services.indexing.rebuild import LinkIndexing, WordIndexing
 from roomlore.services.indexing.vectors import VectorIndexing
+from roomlore.storage.values import WORDS
 
 Part = Literal["words", "vectors"]
 VectorsStand = Literal["off", "whole", "behind", "rebuilding", "missing", "other model", "down"]

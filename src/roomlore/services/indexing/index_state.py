@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints
 from roomlore.core.search.query import WORDS_MODEL, passage
-from roomlore.ports.coordination import Clock, Jobs
+from roomlore.ports.coordination import INDEXING, Clock, Jobs
 from roomlore.ports.language import Embedder
-from roomlore.ports.progress import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, Turned, VectorIndex
+from roomlore.storage import UnitOfWork
+from roomlore.storage.outbox import Outbox
+from roomlore.storage.values import MEMORY_VECTORS, VECTORS, WORDS
 
 log = logging.getLogger(__name__)
 
@@ -79,36 +80,9 @@ class Found:
     cursor: Cursor | None
 
 
-class Indexed(Protocol):
-    """A kind of content with a vector index. `name`: of its state; `collection`: of its vectors; `noun`: the content in
-    words; `metric`: counts what was indexed."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def collection(self) -> str: ...
-    @property
-    def noun(self) -> str: ...
-    @property
-    def metric(self) -> str: ...
-
-    def outbox(self, work: UnitOfWork) -> Outbox: ...
-
-    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
-        """Return the next part of a walk over everything."""
-
-    async def count(self, work: UnitOfWork) -> int:
-        """Return about how many items a walk visits."""
-
-    async def lock(self, work: UnitOfWork, scope: str, now: datetime) -> bool:
-        """Lock the room or scope and return True; return False if it does not exist, so that none is made."""
-
-    async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        """Return the texts of these numbers; deleted ones are left out."""
-
-
 class IndexedMessages:
-    """Messages, by arrival in their room."""
+    """Messages, by arrival in their room. `name`: of their state; `collection`: of their vectors; `noun`: the content
+    in words; `metric`: counts what was indexed."""
 
     name = VECTORS
     collection = MESSAGES
@@ -119,17 +93,21 @@ class IndexedMessages:
         return work.progress.outbox
 
     async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
+        """Return the next part of a walk over everything."""
         page = await page_after(work, cursor, limit=limit)
         arrivals = [message.arrival for message in page.messages]
         return Found({(page.tenant, page.room_id): arrivals} if arrivals else {}, page.cursor)
 
     async def count(self, work: UnitOfWork) -> int:
+        """Return about how many items a walk visits."""
         return await messages_in_all(work)
 
     async def lock(self, work: UnitOfWork, scope: str, now: datetime) -> bool:
+        """Lock the room or scope and return True; return False if it does not exist, so that none is made."""
         return await work.rooms.lock_known(room_id=scope) is not None
 
     async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
+        """Return the texts of these numbers; deleted ones are left out."""
         found = await work.messages.messages_by_arrival(room_id=scope, arrivals=numbers)
         return [Passage(message.arrival, passage(message), _of_message(message)) for message in found]
 
@@ -164,6 +142,10 @@ class IndexedMemories:
     async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
         found = await work.memories.by_number(scope=scope, numbers=numbers)
         return [Passage(one.number, one.memory.statement.strip(), _of_memory(one)) for one in found]
+
+
+Indexed = IndexedMessages | IndexedMemories
+"""A kind of content with a vector index."""
 
 
 def _of_message(message: StoredMessage) -> dict[str, Any]:

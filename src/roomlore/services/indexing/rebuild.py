@@ -11,11 +11,11 @@ from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.search.query import WORDS_MODEL
-from roomlore.ports.progress import LINKS, WORDS
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.indexing import index_state
 from roomlore.services.indexing.index_state import START, page_after
+from roomlore.storage import UnitOfWork
+from roomlore.storage.values import LINKS, WORDS
 
 _PAGE = 500
 _PIECE = 250

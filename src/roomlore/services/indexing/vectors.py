@@ -14,10 +14,10 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import IndexState, IndexTask, VectorPoint, Vectors
 from roomlore.ports.language import Embedder
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing import index_state
 from roomlore.services.indexing.index_state import START, Indexed, Passage, model_problem
+from roomlore.storage import UnitOfWork
 
 _BATCH = 128
 _PAGE = 500

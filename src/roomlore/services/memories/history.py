@@ -25,7 +25,7 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.visibility import SeenIn, Visibility, is_for_all, visibilities
 from roomlore.ports.audience import view_for
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
+from roomlore.storage import UnitOfWork
 
 _ROOMS_AT_ONCE = 200
 _ALL = 2**31 - 1

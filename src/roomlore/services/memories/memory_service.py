@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, Unpack, get_args
 
-from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
+from roomlore.core.audience import check_share, check_viewer, may_see, unreplaced
 from roomlore.core.errors import MOST_LISTED, Conflict, Forbidden, InvalidInput, NotFound, several_ids
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
@@ -39,9 +39,9 @@ from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.exports import MemoryExport, ReadMemories
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
+from roomlore.storage import UnitOfWork
 
 Named = Literal["memory", "evolution"]
 _SHORTEST = 4
@@ -98,20 +98,9 @@ class Evolver(Protocol):
         """Return the result. Raise `NotFound` if none was recorded."""
 
 
-class Searcher(Protocol):
-    """A service that searches the active memories of a scope, of any tenant."""
-
-    async def search(
-        self,
-        *,
-        tenant: str,
-        scope: str,
-        query: str,
-        limit: int,
-        threshold: float,
-        include_ended: bool = False,
-        viewer: Viewer | None = None,
-    ) -> MemoryAnswer: ...
+Searcher = Callable[..., Awaitable[MemoryAnswer]]
+"""A search of the active memories of a scope, of any tenant, called with `tenant`, `scope`, `query`, `limit`,
+`threshold`, `include_ended` and `viewer`."""
 
 
 async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool) -> FactImport:
@@ -560,7 +549,7 @@ class MemoryService(Service):
         past. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one everything
         is searched, and the caller decides who sees it. Raise `InvalidInput`, `StorageUnavailable`.
         """
-        return await self._searcher.search(
+        return await self._searcher(
             tenant=self._tenant,
             scope=scope_of(group_id),
             query=q,

@@ -40,7 +40,7 @@ from roomlore.core.memory.writing import (
 from roomlore.core.models import Origin
 from roomlore.ports.audience import view_for
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 _ALL = 2**31 - 1
 _FOLLOWED = 2_000

@@ -1,11 +1,14 @@
 """The work that messages make due, noted in the transaction that stores them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from roomlore.core.models import Entry
-from roomlore.ports.coordination import Jobs
-from roomlore.ports.progress import INDEXING
-from roomlore.ports.storage import DueWork, UnitOfWork
+from roomlore.ports.coordination import INDEXING, Jobs
+from roomlore.ports.verbs import DueWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 
 class AllDue:
@@ -14,7 +17,7 @@ class AllDue:
     def __init__(self, *parts: DueWork) -> None:
         self._parts = parts
 
-    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
+    async def note(self, work: "UnitOfWork", room_id: str, entries: Sequence[Entry]) -> bool:
         return any([await part.note(work, room_id, entries) for part in self._parts])
 
     def announce(self) -> None:
@@ -30,7 +33,7 @@ class VectorsDue:
         self._embedding = embedding
         self._jobs = jobs
 
-    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
+    async def note(self, work: "UnitOfWork", room_id: str, entries: Sequence[Entry]) -> bool:
         """Put these messages of a locked room into the outbox, in the transaction that changes them."""
         arrivals = [entry.message.arrival for entry in entries]
         await work.progress.outbox.add(scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)

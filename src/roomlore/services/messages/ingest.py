@@ -3,22 +3,27 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.models import Room
 from roomlore.core.quotas import Quotas
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import DueWork, UnitOfWork
+from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.joint import Joint
 from roomlore.services.messages.planning import INLINE, Batches, Plan, Planner, check_conflicts, weight
 from roomlore.services.messages.room_states import BatchStates, RoomCache
+from roomlore.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 _TRIES = 4
 _BRIEF = 8
 """The most messages of a batch that may share its transaction with others, or is planned while its rooms are
 locked; and the most that come one by one and are added as one batch."""
-Along = Callable[[UnitOfWork], Awaitable[None]]
+Along = Callable[["UnitOfWork"], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -118,7 +123,7 @@ class Ingest(Service):
             written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
 
-    async def _write(self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None, limits: Quotas) -> _Written:
+    async def _write(self, work: "UnitOfWork", plans: Sequence[Plan], along: Along | None, limits: Quotas) -> _Written:
         written = _Written()
         for plan in sorted(plans, key=lambda plan: plan.room.room_id):
             if not plan.entries:

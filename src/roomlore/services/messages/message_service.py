@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from roomlore.core.analysis import Participants, analyse, with_answered
 from roomlore.core.attachments import counted_text
@@ -30,11 +30,14 @@ from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.planning import by_room, in_thread_if_large, report_of, weight
 from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, RoomsSearch
+from roomlore.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 OnConflict = Literal["raise", "report"]
 
@@ -134,7 +137,7 @@ class MessageService(Service):
         alone = partial(linked_alone, self._model, list(shown.values()))
         return with_answered((await in_thread_if_large(weight(list(shown.values())), alone))[-1], answered)
 
-    async def _answered(self, work: UnitOfWork, message: StoredMessage) -> Sequence[Entry]:
+    async def _answered(self, work: "UnitOfWork", message: StoredMessage) -> Sequence[Entry]:
         wanted = [message.reply_to] if message.reply_to else []
         return await work.messages.by_id(room_id=message.room_id, message_ids=wanted)
 
@@ -340,7 +343,7 @@ class MessageService(Service):
                 return
             after = page[-1].room_id
 
-    async def _part(self, work: UnitOfWork, room_id: str, viewer: str | None) -> Part | None:
+    async def _part(self, work: "UnitOfWork", room_id: str, viewer: str | None) -> Part | None:
         """Return what the viewer may see of the room, None for all of it. Raise `NotFound` if that is nothing."""
         if viewer is None:
             return None
@@ -348,22 +351,22 @@ class MessageService(Service):
         room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=now)
         return None if is_whole(windows) else await self._search_rooms.part(work, room, windows)
 
-    async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
+    async def _entry(self, work: "UnitOfWork", room_id: str, message_id: str) -> Entry:
         found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
         if not found:
             raise await self._missing_in_whole(work, room_id, message_id)
         return found[0]
 
-    async def _missing_in_whole(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
+    async def _missing_in_whole(self, work: "UnitOfWork", room_id: str, message_id: str) -> NotFound:
         """Return the error about a message that is not here, for a caller who may see the whole room."""
         found = await gone(work, room_id=room_id, message_id=message_id)
         return found or _unknown_message(room_id, message_id)
 
-    async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
+    async def _require_room(self, work: "UnitOfWork", room_id: str) -> None:
         if await work.rooms.find(room_id=room_id) is None:
             raise unknown_room(room_id)
 
-    async def _lock(self, work: UnitOfWork, room_id: str) -> None:
+    async def _lock(self, work: "UnitOfWork", room_id: str) -> None:
         if await work.rooms.lock_known(room_id=room_id) is None:
             raise unknown_room(room_id)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from roomlore.core.attachments import counted_text
 from roomlore.core.errors import Conflict
@@ -15,8 +15,11 @@ from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import AddReport, Entry, Link, Message, Room
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.room_states import BatchStates, RoomCache
+from roomlore.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 T = TypeVar("T")
 Batches = Mapping[str, Sequence[Message]]
@@ -107,7 +110,9 @@ class Planner(Service):
         self._version = version_of(model)
         self._rooms = rooms
 
-    async def plan(self, work: UnitOfWork | None, batches: Batches, states: BatchStates, *, strict: bool) -> list[Plan]:
+    async def plan(
+        self, work: "UnitOfWork | None", batches: Batches, states: BatchStates, *, strict: bool
+    ) -> list[Plan]:
         """Plan a few rooms at a time, so that the data for linking is held for a few only. Without `work` each group is
         read in a transaction of its own; the revisions tell later if a room has changed since."""
         plans: list[Plan] = []
@@ -127,7 +132,7 @@ class Planner(Service):
             check_conflicts(conflicts)
         return plans
 
-    async def _start(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> _Started:
+    async def _start(self, work: "UnitOfWork", room_id: str, batch: Sequence[Message]) -> _Started:
         ids = [message.id for message in batch]
         met = await work.messages.met(room_id=room_id, message_ids=ids)
         if met is None:
@@ -145,7 +150,7 @@ class Planner(Service):
         waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))
 
-    async def _current(self, work: UnitOfWork, room: Room) -> RoomState:
+    async def _current(self, work: "UnitOfWork", room: Room) -> RoomState:
         """Return the room's state at its revision: from the cache, with what others added since, or read again."""
         state = self._rooms.take(room)
         if state is not None and state.revision == room.revision:
@@ -157,7 +162,7 @@ class Planner(Service):
         self._rooms.tell(room, "miss")
         return await self._read(work, room)
 
-    async def _follow(self, work: UnitOfWork, room: Room, state: RoomState) -> bool:
+    async def _follow(self, work: "UnitOfWork", room: Room, state: RoomState) -> bool:
         """Take in what other writers appended. Return False if more changed than that."""
         if not 0 < room.revision - state.revision <= _FOLLOWED:
             return False
@@ -178,7 +183,7 @@ class Planner(Service):
         )
         return True
 
-    async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
+    async def _read(self, work: "UnitOfWork", room: Room) -> RoomState:
         """Read the state at the room's revision. What others have added since is left out."""
         names = await work.rooms.participants(room_id=room.room_id)
         entries = await work.messages.tail(room_id=room.room_id, before=room.next_arrival, limit=WINDOW)

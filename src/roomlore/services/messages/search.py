@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from sys import getsizeof
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -38,8 +38,11 @@ from roomlore.core.search.query import SearchQuery, read_query
 from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import MeaningSearch
+from roomlore.storage import UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
 
 _BYTES_A_ROOM = 2_000
 _BYTES_A_SENDER = 130
@@ -77,7 +80,7 @@ class FactsCache:
         self._rooms.move_to_end(key)
         return self._rooms[key][0]
 
-    async def of(self, work: UnitOfWork, room: Room) -> RoomFacts:
+    async def of(self, work: "UnitOfWork", room: Room) -> RoomFacts:
         """Return the facts of the room, at least as new as `room`; a room that was removed and created again is read
         again."""
         known = self.known(room.tenant, room.room_id)
@@ -405,7 +408,7 @@ class RoomsSearch(Searching):
             room, windows = await room_shown(work, viewer=viewer, room_id=room_id, now=self._clock.now())
             return [await self.part(work, room, windows)], None
 
-    async def part(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> Part:
+    async def part(self, work: "UnitOfWork", room: Room, windows: Sequence[Window]) -> Part:
         """Return what may be shown of a room in these windows."""
         facts = await self._facts.of(work, room)
         if is_whole(windows):
@@ -441,7 +444,7 @@ class RoomsSearch(Searching):
                 found |= {numbers[arrival]: message for arrival, message in its.items()}
         return found
 
-    async def told(self, work: UnitOfWork, part: Part, arrivals: Sequence[int]) -> dict[int, StoredMessage]:
+    async def told(self, work: "UnitOfWork", part: Part, arrivals: Sequence[int]) -> dict[int, StoredMessage]:
         """Return these messages of a part by arrival, as a viewer is told them who sees no other part of the room."""
         found = {
             one.arrival: one for one in await work.messages.messages_by_arrival(room_id=part.room_id, arrivals=arrivals)

@@ -10,12 +10,11 @@ from typing import TypeVar
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
-from roomlore.ports.maintenance import Sought, StoredRow
-from roomlore.ports.progress import OF_EMPTIED, OF_PEOPLE
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
+from roomlore.storage import UnitOfWork
+from roomlore.storage.values import OF_EMPTIED, OF_PEOPLE, Sought, StoredRow
 
 T = TypeVar("T")
 

@@ -15,11 +15,10 @@ from roomlore.core.json_values import texts_in
 from roomlore.core.memory.memory import Source
 from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, passages, weight, without_person
-from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
-from roomlore.ports.progress import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+from roomlore.storage import Storage, UnitOfWork
+from roomlore.storage.values import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS, Linked, RoomOfPerson, Sought
 
 log = logging.getLogger(__name__)
 

@@ -10,13 +10,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
-from typing import Protocol
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
 from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.durable import DurableWork, owner_prefix
-from roomlore.ports.maintenance import CompactDatabase
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.privacy.forget_memories import (
     MEMORY_VECTORS_LEFT,
@@ -51,11 +49,8 @@ log = logging.getLogger(__name__)
 Settle = Callable[[bool], Awaitable[None]]
 
 
-class CachedSessions(Protocol):
-    """The cache of sessions beside the database."""
-
-    async def drop(self, *, tenant: str, conversation_id: str) -> None:
-        """Drop a session's entry. Raise `CacheUnavailable`."""
+DropSession = Callable[..., Awaitable[None]]
+"""Called with `tenant` and `conversation_id`. Drop the entry of a session from the cache. Raise `CacheUnavailable`."""
 
 
 class Forgetter(Service):
@@ -65,9 +60,9 @@ class Forgetter(Service):
         self,
         backends: Backends,
         *,
-        compact_database: CompactDatabase,
+        compact_database: Callable[[], Awaitable[None]],
         durable: DurableWork,
-        sessions: CachedSessions,
+        drop_session: DropSession,
         memories: MemoryEraser,
         messages: MessageEraser,
         rows: RowEraser,
@@ -77,7 +72,7 @@ class Forgetter(Service):
         self._archives = archives
         self._compact_database = compact_database
         self._durable = durable
-        self._sessions = sessions
+        self._drop_session = drop_session
         self._memories = memories
         self._messages = messages
         self._rows = rows
@@ -235,7 +230,7 @@ class Forgetter(Service):
         tally.left.pop("session cache", None)
         try:
             for room_id in rooms:
-                await self._sessions.drop(tenant=person.tenant, conversation_id=room_id)
+                await self._drop_session(tenant=person.tenant, conversation_id=room_id)
         except CacheUnavailable as error:
             log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
             tally.leave("session cache", len(rooms), _CACHE)

@@ -29,10 +29,10 @@ from roomlore.ports.durable import (
     submit_noted,
     work_name,
 )
-from roomlore.ports.progress import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
+from roomlore.storage import UnitOfWork
+from roomlore.storage.values import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
 
 _NOBODY = ""
 """Recorded in place of the person as long as the database is to be compacted."""

@@ -12,10 +12,10 @@ from roomlore.core.text import fold
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import has_id
 from roomlore.ports.durable import owner_prefix
-from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import Forgetter
 from roomlore.services.privacy.forgettings import Forgettings
 from roomlore.services.privacy.verify import Verifier
+from roomlore.storage import Storage, UnitOfWork
 
 _NAMED = 8
 _LIKE = 200

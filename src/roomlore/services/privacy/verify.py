@@ -22,7 +22,13 @@ from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
 from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.archives import ArchivedMessages
-from roomlore.ports.maintenance import (
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+from roomlore.storage import Storage
+from roomlore.storage.values import (
+    MEMORY_VECTORS,
+    VECTORS,
+    WORDS,
     OrphanRow,
     ReadChange,
     ReadMessage,
@@ -31,10 +37,6 @@ from roomlore.ports.maintenance import (
     ReadVersion,
     WordIndexMismatch,
 )
-from roomlore.ports.progress import MEMORY_VECTORS, VECTORS, WORDS
-from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import Storage
-from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 _PAGE = 1000
 _SHOWN = 20

@@ -31,10 +31,10 @@ from roomlore.core.sessions.session import Session
 from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
 from roomlore.ports.memories import Recall
-from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 from roomlore.services.replies.deferred import Deferred
 from roomlore.services.replies.request import Asked, ReplyParts, Sessions
+from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,10 @@ from roomlore.core.json_values import storable
 from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
 from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, reopened, speaker, turns_after
 from roomlore.core.summary.sentences import SpeakerText
-from roomlore.ports.coordination import Ids
+from roomlore.ports.coordination import SESSIONS, Ids
 from roomlore.ports.durable import DurableWork, Json, Steps, owner_prefix, work_name
 from roomlore.ports.language import Summarizer, TenantSummarizer, TokenCounter
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import SESSIONS
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SessionReader
 

@@ -12,8 +12,8 @@ from roomlore.core.sessions.window import Mark, Segment, language_of, turns_of
 from roomlore.core.summary import without_label
 from roomlore.core.texts import Phrase
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.sessions.reading import changed_since
+from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from roomlore.core.sessions.window import (
 )
 from roomlore.ports.coordination import Clock, OnceAMinute, SessionCache, Telemetry
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from roomlore.core.audience import ALWAYS, check_viewer
 from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound, unknown_conversation
@@ -41,10 +41,10 @@ from roomlore.core.sessions.window import (
 )
 from roomlore.ports.audience import check_shown, view_for
 from roomlore.ports.shared import Backends, Service
-from roomlore.ports.storage import UnitOfWork
 from roomlore.services.sessions.automatic import AutoCheckpoints, DeferredSummaries
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SegmentCache, SessionReader
+from roomlore.storage import UnitOfWork
 
 Along = Callable[[UnitOfWork], Awaitable[None]]
 Change = Callable[[Session], Session]
@@ -57,14 +57,10 @@ _REFRESHED = 200
 """The number of messages a session shows up to which the cache is updated with every turn."""
 
 
-class Writer(Protocol):
-    """A service that stores messages, and something else in the same transaction."""
-
-    async def add(
-        self, batches: Mapping[str, Sequence[Message]], *, strict: bool, along: Along | None = None
-    ) -> Sequence[object]:
-        """Store messages. `along` is called after the messages are written and before they are committed, again if the
-        transaction is retried, and not at all if every message existed already."""
+Writer = Callable[..., Awaitable[Sequence[object]]]
+"""Stores messages by room, and something else in the same transaction: called with them, `strict` and `along`, which is
+called after the messages are written and before they are committed, again if the transaction is retried, and not at all
+if every message existed already."""
 
 
 class SessionKeeper(Service):
@@ -116,7 +112,7 @@ class SessionKeeper(Service):
 
         try:
             with self._timed():
-                await self._writer.add({conversation_id: messages}, strict=True, along=keep)
+                await self._writer({conversation_id: messages}, strict=True, along=keep)
         except Conflict as error:
             raise Conflict("turn_stored_differently", turn=repr(messages[-1].turn_id)) from error
         if kept:

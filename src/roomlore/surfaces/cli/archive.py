@@ -13,8 +13,8 @@ from roomlore.surfaces.cli.language import App, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
-    from roomlore.ports.administration import Archive
     from roomlore.services.archives import ArchiveReport
+    from roomlore.storage.values import Archive
     from roomlore.wiring import Lore
 
 app = App(cls=Group, no_args_is_help=True, help="Archive old messages to files, and bring them back.")

@@ -126,9 +126,9 @@ def partition(
     ] = False,
 ) -> None:
     """Partition the tables of messages of a PostgreSQL database by room, copying in the background."""
-    from roomlore.adapters.sql.partitions import Copied
-    from roomlore.adapters.sql.partitions import abandon as drop_copy
-    from roomlore.adapters.sql.partitions import partition as copy
+    from roomlore.storage.partitions import Copied
+    from roomlore.storage.partitions import abandon as drop_copy
+    from roomlore.storage.partitions import partition as copy
 
     if abandon == (parts is not None):
         raise typer.BadParameter("Give PARTS or --abandon.")

@@ -21,10 +21,11 @@ from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
 
 if TYPE_CHECKING:
+    from roomlore.core.chat import ModelStatus
     from roomlore.core.models import ApiKey
     from roomlore.core.quotas import Standing
     from roomlore.services.jobs import Job
-    from roomlore.services.models import ModelService, ModelStatus, ModelTrial
+    from roomlore.services.models import ModelService, ModelTrial
     from roomlore.wiring import Lore
 
 T = TypeVar("T")

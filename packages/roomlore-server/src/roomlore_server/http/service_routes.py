@@ -12,9 +12,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from roomlore.core.chat import ModelStatus
 from roomlore.core.json_values import json_line
 from roomlore.services.indexing import IndexStatus
-from roomlore.services.models import ModelStatus
 from roomlore.verbs import operations as verbs
 from roomlore.wiring import Lore
 from roomlore_server.http.derived import add_route

@@ -1,0 +1,394 @@
+"""A part of `Messages`: words as both engines index them, their index, and its matches.
+
+An indexed word has lower-case letters, digits and characters beyond ASCII; any other character is an underscore and its
+number. The key of its room is its prefix, so that rooms have separate words.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Dialect,
+    LargeBinary,
+    Select,
+    Subquery,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    insert,
+    select,
+    table,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Message, MessageType, StoredMessage
+from roomlore.core.patterns import lazy_pattern
+from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postings
+from roomlore.core.search.query import indexed_words
+from roomlore.storage import schema
+from roomlore.storage.engine import (
+    Connection,
+    LockedRoom,
+    Locks,
+    Repository,
+    Row,
+    Statement,
+    among,
+    in_locked_room,
+    in_room,
+    named_room,
+    numbers_in,
+    texts_in,
+)
+from roomlore.storage.messages import dated_at
+from roomlore.storage.rows import names_text, numbers_text, read_texts
+from roomlore.storage.shapes import ROOM
+
+_r, _m, _f, _w = schema.rooms, schema.messages, schema.features, schema.message_words
+
+MAX_LENGTH = 1023
+"""A longer message counts as one with this many words: the length is stored in ten bits beside each of its words."""
+
+MAX_COUNT = 255
+"""A word that occurs more often in a message counts this often: PostgreSQL's limit."""
+
+_MAX_WORD = 128
+_MAX_BYTES = 900_000
+_BYTES_BESIDE = 24
+_SURELY_FITS = 30_000
+"""PostgreSQL stores less than 2**20 bytes of one message: its distinct words with a few bytes each, and two bytes for
+each occurrence. This many characters always fit."""
+
+_UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A message's words in the form that its engine stores. `length`: the number of words, at most `MAX_LENGTH`."""
+
+    arrival: int
+    length: int
+    words: str
+
+
+@lru_cache(maxsize=1 << 16)
+def spell(word: str) -> str:
+    """Return the word in safe characters, different for different words; '' for a word that is never indexed: an empty
+    one, or more than 128 characters."""
+    return _UNSAFE.sub(lambda found: f"_{ord(found[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
+
+
+def before(room_key: int) -> str:
+    """Return the prefix of every word of the room."""
+    return f"{room_key:x}x"
+
+
+def spell_message(message: Message, room_key: int, dialect: Dialect, arrival: int) -> Spelled:
+    words = _fitting([spelled for word in indexed_words(message) if (spelled := spell(word))])
+    text = " ".join(words) if dialect.name == "sqlite" else _vector_text(words, before(room_key))
+    return Spelled(arrival, min(len(words), MAX_LENGTH), text)
+
+
+def _fitting(words: Sequence[str]) -> Sequence[str]:
+    """Return the words without those at the end that do not fit in PostgreSQL."""
+    if sum(map(len, words)) <= _SURELY_FITS:
+        return words
+    left, kept = _MAX_BYTES, set()
+    for word, count in Counter(words).items():
+        left -= len(word.encode()) + _BYTES_BESIDE + 2 * min(count, MAX_COUNT)
+        if left >= 0:
+            kept.add(word)
+    return [word for word in words if word in kept]
+
+
+def _vector_text(words: Iterable[str], prefix: str) -> str:
+    """Return the words as a tsvector's text: each with as many positions as it has occurrences."""
+    return " ".join([f"'{prefix}{word}':{_PLACES[min(count, MAX_COUNT)]}" for word, count in Counter(words).items()])
+
+
+_PLACES = ["", *(",".join(map(str, range(1, count + 1))) for count in range(1, MAX_COUNT + 1))]
+
+
+ARRIVAL_BITS, LENGTH_BITS = 28, 10
+_KEY_BITS = 63 - ARRIVAL_BITS - LENGTH_BITS
+
+
+def _put() -> Any:
+    given = upsert(_w)
+    changing = {name: given.excluded[name] for name in ("length", "changed", "words")}
+    return given.on_conflict_do_update(index_elements=[_w.c.room_key, _w.c.arrival], set_=changing)
+
+
+_ADD = Statement(lambda: insert(_w))
+_PUT = Statement(_put)
+_CLEAR = Statement(
+    lambda: (
+        update(_w)
+        .where(in_locked_room(_w), among(_w.c.arrival, "arrivals"))
+        .values(length=0, changed=bindparam("revision"), words="")
+    )
+)
+_TOUCH = Statement(
+    lambda: update(_w).where(in_locked_room(_w), among(_w.c.arrival, "arrivals")).values(changed=bindparam("revision"))
+)
+
+
+class WordIndex:
+    """The words of messages in a unit of work that has locked their rooms."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._sql = connection
+
+    def spell(self, room: LockedRoom, messages: Sequence[StoredMessage]) -> list[Spelled]:
+        """Return the argument of `add` and `put`. Uses only the processor."""
+        return [spell_message(message, room.key, self._sql.dialect, message.arrival) for message in messages]
+
+    async def add(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
+        """Index messages that follow all others of the room."""
+        if self._sql.dialect.name == "sqlite":
+            _check_number(room, spelled[-1].arrival)
+        await self._sql.many(_ADD, _rows(room, spelled, revision))
+
+    async def put(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
+        """Replace the words of indexed messages."""
+        await self._sql.many(_PUT, _rows(room, spelled, revision))
+
+    async def clear(self, room: LockedRoom, arrivals: Sequence[int], *, revision: int) -> None:
+        """Remove the words of these messages from the index."""
+        await self._sql.fetch(_CLEAR, arrivals=numbers_text(arrivals), revision=revision, **_params(room))
+
+    async def touch(self, room: LockedRoom, arrivals: Sequence[int], *, revision: int) -> None:
+        """Record that other data of these messages changed."""
+        if arrivals:
+            await self._sql.fetch(_TOUCH, arrivals=numbers_text(arrivals), revision=revision, **_params(room))
+
+
+class WithWords(Repository):
+    """A repository that keeps the word index in step with the messages."""
+
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
+        super().__init__(connection, locks, tenant)
+        self._index = WordIndex(connection)
+
+
+def _check_number(room: LockedRoom, arrival: int) -> None:
+    if room.key >> _KEY_BITS or arrival >> ARRIVAL_BITS:
+        raise InvalidInput("sqlite_index_full", rooms=f"{2**_KEY_BITS:,}", messages=f"{2**ARRIVAL_BITS:,}")
+
+
+def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:
+    """Return rows in the order of the table's columns."""
+    tenant = room.tenant
+    return [(room.key, one.arrival, tenant, one.length, revision, one.words) for one in spelled]
+
+
+def _params(room: LockedRoom) -> dict[str, Any]:
+    return {"room_key": room.key, "tenant": room.tenant}
+
+
+_ROLE_CODES = {role.value: code for code, role in enumerate(ROLES)}
+_PROBABILITY_UNIT = 10**9
+"""Probabilities are read as whole numbers, multiplied by this: each engine formats fractions in its own way."""
+
+
+_IN_THIS_THREAD_FROM = 2_000
+"""Columns with this many characters are parsed on another thread, so that the event loop is not blocked."""
+
+_words = bindparam("words", type_=Text)
+
+
+def _in_fts5() -> Select[Any]:
+    """Select each word's index in the list and the numbers of the messages with it, repeated for each occurrence.
+
+    The terms are computed first: SQLite evaluates a condition on a virtual table for each row.
+    """
+    listed = func.json_each(_words).table_valued("key", "value", name="listed")
+    term = func.printf("%xx%s", _r.c.room_key, listed.c.value).label("term")
+    made = select(listed.c.key, term, *ROOM.columns).select_from(_r.outerjoin(listed, true())).where(named_room())
+    asked = made.cte("asked").prefix_with("MATERIALIZED")
+    index = table("message_index_terms", column("term"), column("doc"))
+    found = select(func.group_concat(index.c.doc)).where(index.c.term == asked.c.term).scalar_subquery()
+    return select(asked.c.key, found, *[asked.c[column.name] for column in ROOM.columns])
+
+
+def _in_tsvectors() -> Select[Any]:
+    """Select each word's index in the list and 12 bytes for each message with it: its number and the word's rank."""
+    call = func.roomlore_postings(_r.c.room_key, _r.c.tenant, _words)
+    found = call.table_valued(column("place"), column("found", LargeBinary)).lateral("found")
+    return (
+        select(found.c.place, found.c.found, *ROOM.columns).select_from(_r.outerjoin(found, true())).where(named_room())
+    )
+
+
+def _facts(*, since: bool) -> Select[Any]:
+    """Select one row: a text for each column of each table. Every message has a row in all three tables, and scanning
+    each once is faster than a join."""
+    role = case(_ROLE_CODES, value=_m.c.role)
+    deleted = case((_m.c.deleted_at.is_(None), 0), else_=1)
+    question = case((_f.c.message_type == MessageType.QUESTION.value, 1), else_=0)
+    odds = cast(func.round(_f.c.parent_probability * _PROBABILITY_UNIT), BigInteger)
+    people = [texts_in(_m.c.sender_id), texts_in(_m.c.sender_name)]
+    words = _gathered(_w, since, [_w.c.length])
+    messages = _gathered(_m, since, [dated_at(_m), role, deleted], people)
+    features = _gathered(_f, since, [question, func.coalesce(_f.c.parent, 0), odds, _f.c.thread])
+    return select(words, messages, features).select_from(words.join(messages, true()).join(features, true()))
+
+
+def _gathered(of: Table, since: bool, numbers: Sequence[ColumnElement[Any]], texts: Sequence[Any] = ()) -> Subquery:
+    """Select arrivals, then these columns, of the room's rows in this table."""
+    columns = [*(numbers_in(one) for one in (of.c.arrival, *numbers)), *texts]
+    labelled = [one.label(f"column_{place}") for place, one in enumerate(columns)]
+    changed = select(_w.c.arrival).where(in_room(_w), _w.c.changed > bindparam("since")).correlate(None)
+    chosen = [of.c.arrival.in_(changed)] if since else []
+    return select(*labelled).where(in_room(of), *chosen).subquery(f"in_{of.name}")
+
+
+_IN_FTS5 = Statement(_in_fts5)
+_IN_TSVECTORS = Statement(_in_tsvectors)
+_LENGTHS = Statement(
+    lambda: (
+        select(_m.c.arrival, func.coalesce(_w.c.length, 0))
+        .select_from(_m.outerjoin(_w, and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival)))
+        .where(in_locked_room(_m), _m.c.deleted_at.is_(None), among(_m.c.arrival, "arrivals"))
+    )
+)
+_COUNT = Statement(
+    lambda: (
+        update(_r)
+        .where(in_locked_room(_r))
+        .values(revision=_r.c.revision + 1, words=_r.c.words + bindparam("more"))
+        .returning(_r.c.revision)
+    )
+)
+_FACTS = Statement(lambda: _facts(since=False))
+_FACTS_SINCE = Statement(lambda: _facts(since=True))
+
+
+class WordReading(WithWords):
+    """A part of `Messages`: the words of a room."""
+
+    async def look_up(self, *, room_id: str, words: Sequence[str]) -> Postings | None:
+        """Return the positions of each of these distinct words in the room; None if there is no such room. One round
+        trip, whose cost does not grow with other rooms."""
+        fts5 = self._sql.dialect.name == "sqlite"
+        rows = await self._sql.fetch(
+            _IN_FTS5 if fts5 else _IN_TSVECTORS,
+            tenant=self._tenant,
+            room_id=room_id,
+            words=names_text([spell(word) for word in words]),
+        )
+        if not rows:
+            return None
+        room, found = ROOM.read(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
+        if not found:
+            return no_postings(room, words)
+        per_word = [found.get(place) for place in range(len(words))]
+        numbers, counts, ends = _counted(per_word) if fts5 else _ranked(per_word)
+        return Postings(
+            room=room,
+            words=tuple(words),
+            ends=ends,
+            arrivals=numbers >> LENGTH_BITS & (1 << ARRIVAL_BITS) - 1,
+            counts=counts,
+            lengths=numbers & MAX_LENGTH,
+        )
+
+    async def facts(self, *, room_id: str, since: int) -> FactRows:
+        """Return the messages written after the room's revision `since` (0: all), deleted ones only if `since` is above
+        0; empty if there is no such room."""
+        here = {"tenant": self._tenant, "room_id": room_id}
+        if since > 0:
+            rows = await self._sql.fetch(_FACTS_SINCE, since=since, **here)
+        else:
+            rows = await self._sql.fetch(_FACTS, **here)
+        if len(rows[0][0] or "") < _IN_THIS_THREAD_FROM:
+            return _to_facts(rows[0], with_deleted=since > 0)
+        return await asyncio.to_thread(_to_facts, rows[0], with_deleted=since > 0)
+
+    async def reword(self, *, room_id: str, messages: Sequence[StoredMessage]) -> None:
+        """Index these messages anew, in place of their earlier entries, and raise the room's revision. Requires the
+        room's lock. Deleted messages are ignored."""
+        room = self._locks.held(self._tenant, room_id)
+        here = {"room_key": room.key, "tenant": self._tenant}
+        named = numbers_text([message.arrival for message in messages])
+        lengths = {row[0]: row[1] for row in await self._sql.fetch(_LENGTHS, arrivals=named, **here)}
+        there = [message for message in messages if message.arrival in lengths]
+        if there:
+            spelled = await asyncio.to_thread(self._index.spell, room, there)
+            more = sum(one.length for one in spelled) - sum(lengths.values())
+            rows = await self._sql.fetch(_COUNT, more=more, **here)
+            await self._index.put(room, spelled, revision=rows[0][0])
+
+
+def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:
+    """Return numbers, counts and ends from lists in which a message is repeated for each occurrence of the word."""
+    every = np.fromstring(",".join(filter(None, per_word)), np.int64, sep=",")
+    ends = np.cumsum([numbers.count(",") + 1 if numbers else 0 for numbers in per_word])
+    begins = np.ones(len(every) + 1, np.bool_)
+    np.not_equal(every[1:], every[:-1], out=begins[1:-1])
+    begins[ends] = True
+    firsts = np.flatnonzero(begins)
+    counts = np.minimum(firsts[1:] - firsts[:-1], MAX_COUNT)
+    return every[firsts[:-1]], counts, np.searchsorted(firsts, ends)
+
+
+def _ranked(per_word: Sequence[bytes | None]) -> tuple[Ints, Ints, Ints]:
+    """Return numbers, counts and ends from unordered records of a number and a rank."""
+    records = np.frombuffer(b"".join(filter(None, per_word)), _RECORD)
+    sizes = [len(found or b"") // _RECORD.itemsize for found in per_word]
+    order = np.lexsort((records["number"], np.repeat(np.arange(len(sizes)), sizes)))
+    counts = 1 + np.searchsorted(_BETWEEN_RANKS, records["rank"][order])
+    return records["number"][order].astype(np.int64), counts, np.cumsum(sizes)
+
+
+_RECORD = np.dtype([("number", ">i8"), ("rank", ">f4")])
+_RANKS = np.cumsum(1 / np.arange(1, MAX_COUNT + 1) ** 2) / 1.64493406685
+"""The `ts_rank` of a single word that occurs once, twice, ... in a message, with all weights 1. A lower rank counts as
+once."""
+
+_BETWEEN_RANKS = (_RANKS[1:] + _RANKS[:-1]) / 2
+
+
+def _to_facts(row: Row, *, with_deleted: bool) -> FactRows:
+    """Return facts in order of arrival, independent of the order of each table's rows."""
+    _, (arrivals, lengths) = _in_order(row[:2])
+    order, (_, sent_at, roles, deleted) = _in_order(row[2:6])
+    _, (_, questions, parents, odds, threads) = _in_order(row[8:])
+    kept = np.flatnonzero(with_deleted | (deleted == 0))
+    sender_ids, names = read_texts(row[6]), read_texts(row[7])
+    places = order[kept].tolist()
+    return FactRows(
+        arrivals=arrivals[kept],
+        sent_at=sent_at[kept],
+        sender_ids=[sender_ids[place] for place in places],
+        sender_names=[names[place] for place in places],
+        roles=roles[kept],
+        lengths=lengths[kept],
+        questions=questions[kept] == 1,
+        parents=parents[kept],
+        parent_odds=odds[kept] / _PROBABILITY_UNIT,
+        threads=threads[kept],
+        deleted=deleted[kept] == 1,
+    )
+
+
+def _in_order(texts: Sequence[str | None]) -> tuple[Ints, list[Ints]]:
+    """Return the order of the first column, and all columns of numbers in that order."""
+    columns = [np.fromstring(text or "", np.int64, sep=",") for text in texts]
+    order = np.argsort(columns[0], kind="stable")
+    return order, [column[order] for column in columns]
