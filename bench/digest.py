@@ -19,9 +19,9 @@ from pathlib import Path
 import roomlore
 from bench.digest_baselines import BASELINES
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.digest.compose import Draft
+from roomlore.core.digest.compose import DigestDraft
 from roomlore.core.digest.digest import Digest
-from roomlore.core.digest.talks import Words, is_asking, talks_of, title_of
+from roomlore.core.digest.talks import WordRarity, is_asking, talks_of, title_of
 from roomlore.core.models import Entry, Role
 from roomlore.core.records import Bad
 from roomlore.core.text import words
@@ -103,7 +103,7 @@ def _coverage(days: Sequence[Day], budget: int, tokens: EncodingTokens) -> str:
     pure, pure_of_several = [], []
     others = dict.fromkeys(BASELINES, 0)
     for day in days:
-        digest = Draft("room", day.entries, max_tokens=budget, count=tokens.count).finished({})
+        digest = DigestDraft("room", day.entries, max_tokens=budget, count=tokens.count).finished({})
         assert digest.tokens <= budget, digest.tokens
         arrivals = {entry.message.id: entry.message.arrival for entry in day.entries}
         cited = {day.gold.get(arrivals[i]) for entry in digest.entries for line in entry.lines for i in line.cited}
@@ -163,7 +163,7 @@ def _titles(rooms: Sequence[Sequence[Entry]]) -> str:
     whole = rest = tried = 0
     for number, entries in enumerate(rooms):
         talks = [talk for talk in talks_of(entries) if len(talk.entries) >= _MIN]
-        known = Words.among(talks)
+        known = WordRarity.among(talks)
         random.Random(number).shuffle(talks)
         for at in range(0, min(len(talks), _AMONG * _GROUPS) - _AMONG + 1, _AMONG):
             group = talks[at : at + _AMONG]

@@ -30,7 +30,7 @@ from roomlore.core.chat import ChatAnswer, ChatRequest, Usage
 from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import plan
 from roomlore.core.memory.memory import MemoryKind
-from roomlore.services.evolution import Applying, EvolutionLeases, EvolutionService, Reading, applying
+from roomlore.services.evolution import Applying, EvolutionLeases, EvolutionService, PieceReader, applying
 from roomlore.services.models import ModelService
 from roomlore.storage import Storage
 from roomlore.wiring.work import make_evolutions
@@ -159,8 +159,8 @@ async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
     timed = [
         patch.object(EvolutionLeases, "_take", _timed(EvolutionLeases._take, "lease", taken)),  # noqa: SLF001 - a part is timed
         patch.object(EvolutionLeases, "_free", _timed(EvolutionLeases._free, "lease", taken)),  # noqa: SLF001
-        patch.object(Reading, "read", _timed(Reading.read, "read what is new, and show it", taken)),
-        patch.object(Reading, "current", _timed(Reading.current, "read how the scope stands", taken)),
+        patch.object(PieceReader, "read", _timed(PieceReader.read, "read what is new, and show it", taken)),
+        patch.object(PieceReader, "current", _timed(PieceReader.current, "read how the scope stands", taken)),
         patch.object(Applying, "_write", _timed(Applying._write, "apply", taken)),  # noqa: SLF001
         patch.object(applying, "checked_answer", _timed_here(checked_answer, "read the answer", taken)),
         patch.object(applying, "plan", _timed_here(plan, "guards and plan", taken)),

@@ -72,6 +72,9 @@ def measured(root: Path) -> dict[str, int | str]:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in every]
     measures["Protocols and ABCs"] = sum(map(abstract, trees))
     measures["functions that are written twice"] = duplicates(trees)
+    bound = [name for tree in trees for name in bindings(tree)]
+    measures["odd names"] = sum(name.lstrip("_") in ODD_NAMES for name in bound)
+    measures["names composed with an odd one"] = sum(composed_with_odd(name) for name in bound)
     measures |= documented(root)
     measures["words of the pages"] = sum(
         len(path.read_text(encoding="utf-8").split()) for path in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
@@ -112,6 +115,26 @@ def abstract(tree: ast.Module) -> int:
     """Return the number of classes that derive from Protocol or ABC."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     return sum(bool(re.search(r"\b(Protocol|ABC)\b", " ".join(map(ast.unparse, class_.bases)))) for class_ in classes)
+
+
+def bindings(tree: ast.Module) -> Iterator[str]:
+    """Yield each name that the module binds: of variables, parameters, functions, classes and imports."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.alias():
+                yield node.asname or node.name
+
+
+def composed_with_odd(name: str) -> bool:
+    """Return whether the name is made of several words and one of them is odd, as in `_told_of_error`."""
+    words = name.strip("_").split("_")
+    return len(words) > 1 and not ODD_NAMES.isdisjoint(words)
 
 
 def duplicates(trees: list[ast.Module]) -> int:

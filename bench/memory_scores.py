@@ -23,10 +23,10 @@ from roomlore.adapters.embedding import open_offline
 from roomlore.adapters.weights import load_answer_model
 from roomlore.core.memory.scoring import (
     BACKGROUND,
-    Background,
+    BackgroundVectors,
     Cosines,
-    Matches,
-    Words,
+    MemoryMatches,
+    StatementTerms,
     cosines_of,
     is_dense_script,
     nearness,
@@ -79,7 +79,7 @@ async def run(arguments: argparse.Namespace) -> None:
     embedder: Embedder = open_offline()
     if arguments.embeddings:
         embedder = KeptEmbedder(embedder, arguments.embeddings)
-    background = Background(await embedder.embed(BACKGROUND, kind="passage"))
+    background = BackgroundVectors(await embedder.embed(BACKGROUND, kind="passage"))
     print(_HEADER)
     for name, questions in _sets(arguments.folders, arguments.questions):
         both, words = Result(), Result()
@@ -124,8 +124,10 @@ def _labelled(path: Path, most: int) -> list[Asked]:
     return rng.sample(cases, min(most, len(cases)))
 
 
-async def _ask(question_asked: Asked, embedder: Embedder, background: Background, both: Result, alone: Result) -> None:
-    question, words = read_question(question_asked.question, of_group=True), Words(question_asked.memories)
+async def _ask(
+    question_asked: Asked, embedder: Embedder, background: BackgroundVectors, both: Result, alone: Result
+) -> None:
+    question, words = read_question(question_asked.question, of_group=True), StatementTerms(question_asked.memories)
     vector = (await embedder.embed([question.embed], kind="query"))[0]
     vectors = await embedder.embed(list(question_asked.memories), kind="passage")
     scripts = np.array([is_dense_script(memory) for memory in question_asked.memories])
@@ -133,7 +135,9 @@ async def _ask(question_asked: Asked, embedder: Embedder, background: Background
     learned = load_answer_model()
     direction = learned.direction(vector, dense_script=question.dense_script)
     values = direction.of(cosines_of(vectors, direction.vector), scripts)
-    both.take(question_asked, score(question, words, near, Matches(values, scripts, learned.weights)).total.tolist())
+    both.take(
+        question_asked, score(question, words, near, MemoryMatches(values, scripts, learned.weights)).total.tolist()
+    )
     alone.take(question_asked, score(question, words).total.tolist())
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roomlore.core.recall.ranking import FactSet, Part, Topic, rank
+from roomlore.core.recall.ranking import FactSet, Topic, TopicPart, rank
 from roomlore.core.recall.recollection import RecallOptions
 from roomlore.core.search.hits import Floats, Ints
 
@@ -49,7 +49,7 @@ class Asked:
 
     @property
     def topic(self) -> Topic:
-        return Topic((Part(self.text, 1.0),), self.text)
+        return Topic((TopicPart(self.text, 1.0),), self.text)
 
 
 Order = Callable[[Asked, int], Ints]

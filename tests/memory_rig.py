@@ -11,9 +11,16 @@ from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
 from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
 from roomlore.core.memory.memory import Change, Memory, MemoryKind, Scope, Source
-from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
+from roomlore.services.evolution import (
+    Applying,
+    EvolutionLeases,
+    EvolutionOptions,
+    EvolutionService,
+    ModelAnswers,
+    PieceReader,
+)
 from roomlore.services.evolution.applying import AskingTogether
-from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
+from roomlore.services.memories import InForceCache, MemoryPast, MemoryService, MemoryWriter, Reviser
 from roomlore.storage import Storage, UnitOfWork
 from roomlore.wiring import Lore
 from roomlore_testkit import FrozenClock, SequentialIds, backends, evolution
@@ -66,7 +73,7 @@ class Rig:
             self.backends,
             **its,
             writer=MemoryWriter(self.backends, **its, cache=cache),
-            past=Past(self.backends, **its),
+            past=MemoryPast(self.backends, **its),
             reviser=Reviser(self.backends, **its, cache=cache),
             read_memories=never,
             evolver=self._engine(),
@@ -75,8 +82,8 @@ class Rig:
 
     def _engine(self) -> EvolutionService:
         options = EvolutionOptions(model="any", timeout_seconds=5, zone=ZoneInfo("UTC"), rules=RULES)
-        reading = Reading(self.backends, zone=options.zone)
-        asking = Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options)
+        reading = PieceReader(self.backends, zone=options.zone)
+        asking = ModelAnswers(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options)
         applying = Applying(self.backends, reading=reading, options=options, repair=repaired)  # fmt: skip
         together = AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired)
         leases = EvolutionLeases(self.backends)

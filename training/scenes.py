@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.linking.features import PAIR, SELF, View, view
+from roomlore.core.linking.features import PAIR, SELF, LinkView, view
 from roomlore.core.linking.model import LinkModel, link
 from roomlore.core.linking.window import CANDIDATES, SIZE, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Role
@@ -53,7 +53,7 @@ def gather(room: LabelledRoom, model: LinkModel | None, rng: np.random.Generator
 
 
 def _few(
-    look: View, gold: npt.NDArray[np.bool_], model: LinkModel | None, rng: np.random.Generator
+    look: LinkView, gold: npt.NDArray[np.bool_], model: LinkModel | None, rng: np.random.Generator
 ) -> tuple[npt.NDArray[Any], ...]:
     """The likely candidates, right ones first, and a few of the others, each standing for its share of them."""
     scores = model.scores(look)[:-1] if model else np.arange(CANDIDATES, dtype=np.float32)

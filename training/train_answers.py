@@ -21,9 +21,9 @@ from roomlore.adapters.embedding import open_offline
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     EVIDENCE,
-    Background,
+    BackgroundVectors,
     Cosines,
-    Words,
+    StatementTerms,
     cosines_of,
     evidence,
     is_dense_script,
@@ -91,7 +91,7 @@ async def main(arguments: argparse.Namespace) -> None:
 
 async def tabled(cases: Sequence[Case], embedder: Embedder) -> Table:
     """Return the hardest memories of each case, and all that answer."""
-    background = Background(await embedder.embed(BACKGROUND, kind="passage"))
+    background = BackgroundVectors(await embedder.embed(BACKGROUND, kind="passage"))
     questions = [read_question(case.question, of_group=True) for case in cases]
     vectors = await embedder.embed([question.embed for question in questions], kind="query")
     said = sorted({memory for case in cases for memory in case.memories})
@@ -102,7 +102,7 @@ async def tabled(cases: Sequence[Case], embedder: Embedder) -> Table:
         rows = passages[[places[memory] for memory in case.memories]]
         dense = np.array([is_dense_script(memory) for memory in case.memories])
         near = nearness(Cosines(cosines_of(rows, vector), dense), background.cosines(vector))
-        words = Words(case.memories)
+        words = StatementTerms(case.memories)
         hardest = np.argsort(-(near + 2 * words.shares(question.terms)))[:_HARDEST]
         kept = np.unique(np.concatenate([hardest, np.array(case.answers, np.int64)]))
         signs = evidence(question, words, near)[kept]

@@ -12,7 +12,7 @@ from qdrant_client import AsyncQdrantClient
 
 from roomlore.adapters import qdrant as qdrant_adapter
 from roomlore.adapters.qdrant import open_qdrant
-from roomlore.adapters.qdrant.index import Held, QdrantVectors, held_by, physical, point_id, storable
+from roomlore.adapters.qdrant.index import AliasData, QdrantVectors, held_by, physical, point_id, storable
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, VectorPoint
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
@@ -359,7 +359,7 @@ def test_bad_names_and_addresses_are_refused_in_words():
     with pytest.raises(InvalidInput, match="letters, digits"):
         open_qdrant("http://localhost", prefix="a/b")
     with pytest.raises(InvalidInput, match="letters, digits"):
-        physical("group_memories", Held("a@b", 4))
+        physical("group_memories", AliasData("a@b", 4))
 
 
 def test_without_the_extra_its_name_is_told(monkeypatch):
@@ -384,8 +384,8 @@ def test_names_stay_apart_whatever_is_in_them(one, other):
 
 @given(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True), st.integers(1, 65_536))
 def test_a_generation_is_read_back_from_a_name(generation, dimensions):
-    name = physical("room_messages", Held(generation, dimensions))
-    assert held_by("room_messages", name) == Held(generation, dimensions)
+    name = physical("room_messages", AliasData(generation, dimensions))
+    assert held_by("room_messages", name) == AliasData(generation, dimensions)
     assert held_by("messages", name) is None
 
 

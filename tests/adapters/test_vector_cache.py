@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roomlore.adapters.vectors import sql as vector_cache
-from roomlore.adapters.vectors.sql import OVERHEAD, Rows, Scope, VectorCache, nearest
+from roomlore.adapters.vectors.sql import OVERHEAD, CachedScope, Rows, VectorCache, nearest
 
 _NUMBERS = st.lists(st.integers(1, 30), max_size=12, unique=True)
 
@@ -17,7 +17,7 @@ def _contents(rows: Rows) -> dict[int, float]:
     return {int(rows.numbers[place]): float(rows.matrix[place, 0]) for place in alive}
 
 
-def _apply(scope: Scope, gone: list[int], put: dict[int, float]) -> None:
+def _apply(scope: CachedScope, gone: list[int], put: dict[int, float]) -> None:
     vectors = np.array([[value, 1] for value in put.values()], np.float16).reshape(len(put), 2)
     scope.apply(np.array(gone, np.int64), np.array(list(put), np.int64), vectors)
 
@@ -27,7 +27,7 @@ def _apply(scope: Scope, gone: list[int], put: dict[int, float]) -> None:
 def test_a_view_shows_the_last_of_what_was_written_and_never_changes(writes, few_dead):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_cache, "_FEW_DEAD", few_dead)
-        scope, expected, views = Scope(2), {}, []
+        scope, expected, views = CachedScope(2), {}, []
         for step, (gone, put) in enumerate(writes):
             gone = [number for number in gone if number not in put]
             _apply(scope, gone, dict.fromkeys(put, step))
@@ -41,7 +41,7 @@ def test_a_view_shows_the_last_of_what_was_written_and_never_changes(writes, few
 
 
 def test_what_was_replaced_is_packed_away():
-    scope = Scope(2)
+    scope = CachedScope(2)
     for step in range(50):
         _apply(scope, [], dict.fromkeys(range(100), step))
     assert len(scope.rows.numbers) <= 200
@@ -50,7 +50,7 @@ def test_what_was_replaced_is_packed_away():
 
 
 def test_growing_one_by_one_copies_seldom():
-    scope, moves = Scope(2), 0
+    scope, moves = CachedScope(2), 0
     for number in range(2_000):
         held = scope.rows.matrix.base
         _apply(scope, [], {number: 1})

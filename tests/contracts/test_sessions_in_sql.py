@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from plans import analyse, plan, without_statistics
 
-from roomlore.core.sessions.session import Due
+from roomlore.core.sessions.session import DueCheckpoint
 from roomlore.storage import Storage, connect
 from roomlore.storage.messages import _CHANGED
 from roomlore.storage.sessions import _DUE, _FIND
@@ -61,9 +61,9 @@ async def test_a_locked_room_does_not_keep_what_is_due_waiting(postgres):
         await work.rooms.lock(room_id=ROOM, now=START)
         async with asyncio.timeout(60):
             assert names(await take(postgres, START)) == [ROOM]
-            assert await schedule(postgres, Due(at=START), START + MINUTE)
+            assert await schedule(postgres, DueCheckpoint(at=START), START + MINUTE)
         await work.sessions.save(session=session(2))
-    assert await find(postgres) == session(2, due=Due(at=START))
+    assert await find(postgres) == session(2, due=DueCheckpoint(at=START))
 
 
 async def test_a_session_that_is_being_written_is_passed_over(postgres):
@@ -80,12 +80,12 @@ async def test_a_session_that_is_being_written_is_passed_over(postgres):
 async def test_who_waited_to_schedule_compares_with_what_is_there_then(postgres):
     await save(postgres, session(1))
     async with postgres.writing(TENANT) as work:
-        assert await work.sessions.schedule(conversation_id=ROOM, due=Due(at=START), was=None)
-        late = asyncio.create_task(schedule(postgres, Due(at=START + MINUTE), None))
+        assert await work.sessions.schedule(conversation_id=ROOM, due=DueCheckpoint(at=START), was=None)
+        late = asyncio.create_task(schedule(postgres, DueCheckpoint(at=START + MINUTE), None))
         await asyncio.sleep(0.1)
         assert not late.done()
     assert not await late
-    assert await find(postgres) == session(1, due=Due(at=START))
+    assert await find(postgres) == session(1, due=DueCheckpoint(at=START))
 
 
 async def test_a_row_is_redacted_as_it_is_once_its_room_is_locked(postgres, postgres_url):

@@ -12,7 +12,7 @@ from verifying import damage, unguarded, verify
 from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.search.hits import EmbeddingModel, IndexState
-from roomlore.services.memories import Past
+from roomlore.services.memories import MemoryPast
 from roomlore.storage import Storage, UnitOfWork
 from roomlore.storage.values import WORDS
 from roomlore_testkit import START, FrozenClock, backends, change, entry, evolution, memory
@@ -437,7 +437,7 @@ async def test_changes_are_stored_and_the_past_is_read_beside_a_snapshot_that_ca
     await damage(storage, "UPDATE memory_snapshots SET in_force = '{'")
     await write(storage, SCOPE, changes[2 * STEP :])
     assert await snapshot(storage, START + timedelta(days=9)) is None
-    past = Past(backends(storage=storage, clock=FrozenClock()), tenant=TENANT)
+    past = MemoryPast(backends(storage=storage, clock=FrozenClock()), tenant=TENANT)
     assert await past.as_of(SCOPE, START + timedelta(days=9)) == active(replay(changes))
 
 

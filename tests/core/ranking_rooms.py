@@ -7,7 +7,7 @@ import numpy as np
 
 from roomlore.core.mentions import naming_of
 from roomlore.core.models import Role, Room
-from roomlore.core.search.hits import ROLES, Nearest, Postings, RoomFacts
+from roomlore.core.search.hits import ROLES, MessageFacts, Nearest, Postings
 from roomlore.core.search.query import read_query
 from roomlore.core.search.ranking import rank
 from roomlore.core.text import is_question, terms
@@ -38,7 +38,7 @@ class MadeRoom:
         self.lengths = {at: min(count.total(), 1023) for at, count in self.counts.items()}
         people = list(dict.fromkeys(line[1] for line in kept))
         times = [BEGIN + timedelta(minutes=line[3] if len(line) > 3 else line[0]) for line in kept]
-        self.facts = RoomFacts(
+        self.facts = MessageFacts(
             revision=1,
             sender_ids=tuple(people),
             sender_names=tuple(people),

@@ -8,8 +8,8 @@ from roomlore.core.memory.scoring import (
     EVIDENCE,
     KINDS,
     AnswerModel,
-    Matches,
-    Words,
+    MemoryMatches,
+    StatementTerms,
     asked_for,
     held,
     read_question,
@@ -74,7 +74,7 @@ def test_what_a_statement_holds(statement, kind):
     ],
 )
 def test_of_two_with_the_same_words_the_one_that_holds_what_is_asked_for_scores_higher(question, answer, other):
-    scores = score(read_question(question, of_group=True), Words([answer, other]))
+    scores = score(read_question(question, of_group=True), StatementTerms([answer, other]))
     assert scores.total[0] > scores.total[1]
 
 
@@ -112,16 +112,16 @@ def test_a_question_at_the_mean_has_no_direction():
 def test_the_score_rises_with_the_match_and_falls_if_what_is_asked_for_is_missing():
     weights = load_answer_model().weights
     question = read_question("When is the market?", of_group=True)
-    words = Words(["The market is on Sunday", "The market is small", "The market is on Sunday"])
+    words = StatementTerms(["The market is on Sunday", "The market is small", "The market is on Sunday"])
     near, dense = np.array([1.0, 1.0, 1.0]), np.zeros(3, bool)
-    scores = score(question, words, near, Matches(np.array([2.0, 2.0, 4.0]), dense, weights)).total
+    scores = score(question, words, near, MemoryMatches(np.array([2.0, 2.0, 4.0]), dense, weights)).total
     assert scores[2] > scores[0] > scores[1]
 
 
 def test_a_memory_without_a_vector_goes_by_words():
-    question, words = read_question("market", of_group=True), Words(["The market is small", "likes tea"])
+    question, words = read_question("market", of_group=True), StatementTerms(["The market is small", "likes tea"])
     weights = load_answer_model().weights
-    matches = Matches(np.array([np.nan, 1.0]), np.zeros(2, bool), weights)
+    matches = MemoryMatches(np.array([np.nan, 1.0]), np.zeros(2, bool), weights)
     scores = score(question, words, np.array([np.nan, 1.0]), matches)
     assert scores.total[0] == score(question, words).total[0]
 

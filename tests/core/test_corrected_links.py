@@ -8,7 +8,14 @@ import pytest
 from roomlore import Conflict, LinkKind
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.calibration import COUNTED, UNCALIBRATED, USUAL, Calibration, Linked
-from roomlore.core.linking.corrections import Past, Threads, check_answer, errors_shown, links_after, out_of_place
+from roomlore.core.linking.corrections import (
+    CorrectedPast,
+    Threads,
+    check_answer,
+    errors_shown,
+    links_after,
+    out_of_place,
+)
 from roomlore_testkit.builders import entry
 
 MODEL = load_link_model()
@@ -50,7 +57,7 @@ def test_a_long_chain_follows_in_order():
 
 def test_what_is_said_of_a_message_that_is_gone_is_left_to_the_model():
     said = [entry(number) for number in range(1, 6)]
-    past = Past(before=said[:4], entries=said[4:], others=(), corrected={5: 77})
+    past = CorrectedPast(before=said[:4], entries=said[4:], others=(), corrected={5: 77})
     assert links_after(MODEL, past, USUAL).get(5, said[4].link).kind is not LinkKind.CORRECTED
     assert errors_shown(MODEL, past) == ()
 
@@ -59,10 +66,10 @@ def test_without_a_correction_links_stay():
     said = [entry(number, text=text) for number, text in enumerate(("谁有空？", "me", "when?", "明天"), 1)]
     fresh: dict[int, object] = {}
     for place in range(4):
-        past = Past(before=said[:place], entries=said[place : place + 1], others=(), corrected={})
+        past = CorrectedPast(before=said[:place], entries=said[place : place + 1], others=(), corrected={})
         fresh |= (new := links_after(MODEL, past, USUAL))
         said[place] = replace(said[place], link=new.get(place + 1, said[place].link))
-    assert links_after(MODEL, Past(before=(), entries=said, others=(), corrected={}), USUAL) == {}
+    assert links_after(MODEL, CorrectedPast(before=(), entries=said, others=(), corrected={}), USUAL) == {}
 
 
 def test_errors_are_counted_and_taken_back_exactly():

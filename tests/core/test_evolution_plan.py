@@ -16,7 +16,7 @@ from roomlore.core.evolution.requests import Answer, Operation, Rejected, Rules,
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_SOURCES, check_statement
-from roomlore.storage.memory_log import Plan as Rows
+from roomlore.storage.memory_log import RowPlan as Rows
 from roomlore.storage.memory_log import VersionRow, check_numbers
 from roomlore_testkit import START, memory
 from roomlore_testkit.case_table import all_cases

@@ -11,7 +11,7 @@ from roomlore.core.evolution.prompt import handles_of
 from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
 from roomlore.core.evolution.wording import (
     SAME,
-    Utterance,
+    ParsedMessage,
     is_one_subject,
     rests_on_the_same,
     says_the_same,
@@ -130,7 +130,7 @@ def test_a_create_replaces_what_it_contradicts_if_a_message_says_that_something_
     ],
 )
 def test_statements_that_rest_on_what_was_said_again_are_of_one_matter(statement, said, other, heard):
-    assert rests_on_the_same(statement, [Utterance("Bo", said)], other, [Utterance("Anna", heard)])
+    assert rests_on_the_same(statement, [ParsedMessage("Bo", said)], other, [ParsedMessage("Anna", heard)])
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_statements_that_rest_on_what_was_said_again_are_of_one_matter(statement
     ],
 )
 def test_what_other_people_or_messages_say_is_another_matter(statement, said, other, heard):
-    assert not rests_on_the_same(statement, [Utterance("Bo", said)], other, [Utterance("Anna", heard)])
+    assert not rests_on_the_same(statement, [ParsedMessage("Bo", said)], other, [ParsedMessage("Anna", heard)])
 
 
 def test_a_create_in_another_language_becomes_a_version_of_the_memory_whose_message_it_repeats():
     held, source = memory("a1", statement="The choir begins at 15", scope="group:g"), Source("g", "9")
     operation = Operation(line=1, kind="create", statement="合唱团 15 点开始排练", evidence=("c1",))
-    said = {source: Utterance("Bo", "rehearsal starts at 15 now")}
-    heard = {"a1": [Utterance("Anna", "rehearsal starts at 15 now")]}
+    said = {source: ParsedMessage("Bo", "rehearsal starts at 15 now")}
+    heard = {"a1": [ParsedMessage("Anna", "rehearsal starts at 15 now")]}
     (change,) = planned([held], operation, messages={"c1": source}, said=said, heard=heard).changes
     assert change.action is Action.UPDATE
     assert change.closes == ("a1",)
@@ -160,7 +160,7 @@ def test_a_create_in_another_language_becomes_a_version_of_the_memory_whose_mess
 
 def test_a_create_stays_one_if_two_memories_rest_on_the_message_that_it_repeats():
     held = [memory("a1", statement="Lunch is at 4", scope="group:g"), memory("a2", statement="4 come", scope="group:g")]
-    source, words = Source("g", "9"), [Utterance("Anna", "lunch at 4 for 4 people")]
+    source, words = Source("g", "9"), [ParsedMessage("Anna", "lunch at 4 for 4 people")]
     operation = Operation(line=1, kind="create", statement="午饭 4 点", evidence=("c1",))
     heard = {"a1": words, "a2": words}
     (change,) = planned(held, operation, messages={"c1": source}, said={source: words[0]}, heard=heard).changes

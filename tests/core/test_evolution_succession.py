@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.evolution.wording import (
-    Conversation,
     Names,
+    ParsedMaterial,
     details,
     is_mentioned,
     is_related,
@@ -22,8 +22,8 @@ from roomlore_testkit.case_table import all_cases
 NOBODY = Names([], [])
 
 
-def talk_of(update: Update) -> Conversation:
-    return Conversation(
+def talk_of(update: Update) -> ParsedMaterial:
+    return ParsedMaterial(
         {f"c{n}": line.replace("：", ": ", 1) for n, line in enumerate(update.cited, 1)}, [update.memory]
     )
 
@@ -62,7 +62,7 @@ def test_numbers_and_days_are_the_same_in_both_languages():
 @pytest.mark.parametrize("run", ["二" * 24_000, "一" + "万" * 24_000, "十" * 24_000], ids=["digits", "powers", "tens"])
 def test_a_message_of_numerals_alone_is_no_number_and_harms_nothing(run):
     assert details(f"{run}点，三点半", Names([], [])) == details("三点半", Names([], []))
-    conversation = Conversation({"c1": f"Ann: {run}点"}, ["They meet at nine"])
+    conversation = ParsedMaterial({"c1": f"Ann: {run}点"}, ["They meet at nine"])
     assert still_says(conversation.of("They meet at nine"), conversation.every) is False
 
 
@@ -108,12 +108,12 @@ def test_what_calls_something_off(text):
     ],
 )
 def test_whether_a_message_still_says_a_memory(memory, message, still):
-    conversation = Conversation({"c1": message}, [memory])
+    conversation = ParsedMaterial({"c1": message}, [memory])
     assert still_says(conversation.of(memory), conversation.every) is still
 
 
 def test_what_is_cited_is_looked_up_as_handles_are():
-    conversation = Conversation({"c1": "Ann: tea", "c2": "Ben: cake"}, [])
+    conversation = ParsedMaterial({"c1": "Ann: tea", "c2": "Ben: cake"}, [])
     assert [one.text for one in conversation.cited((" Ｃ２", "c9", "m1", "Ann: tea"))] == ["Ben: cake"]
 
 
@@ -122,7 +122,7 @@ TEXTS = st.text(st.sampled_from("abAB 不没周五三点半两9:1.，Fri no"), m
 
 @given(TEXTS, TEXTS, st.lists(TEXTS, max_size=3))
 def test_any_texts_are_compared(memory, statement, lines):
-    conversation = Conversation({f"c{n}": f"A: {line}" for n, line in enumerate(lines, 1)}, [memory])
+    conversation = ParsedMaterial({f"c{n}": f"A: {line}" for n, line in enumerate(lines, 1)}, [memory])
     one, other = conversation.of(memory), conversation.of(statement)
     assert is_related(one, other) == is_related(other, one)
     assert isinstance(loss_reason(one, other, conversation.every), str)

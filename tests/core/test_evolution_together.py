@@ -5,16 +5,16 @@ import json
 import pytest
 
 from roomlore.adapters.json_repair import repaired
-from roomlore.core.evolution.together import Shown, shown_together, taken_apart
+from roomlore.core.evolution.together import ShownPerson, shown_together, taken_apart
 
-ANNA = Shown(
+ANNA = ShownPerson(
     "Anna",
     "m1 [v1, 2026-03-01, confidence 0.90]: Anna drinks oolong",
     "c1 [Mon 2026-03-02 09:00] Anna: I am allergic to penicillin\n"
     "c2 [Mon 2026-03-02 09:01] Anna: no more oolong for me",
 )
-BEN = Shown("Ben", "", "c1 [Mon 2026-03-02 09:05] Ben: I moved to Berlin, flat 7")
-LIN = Shown("小林", "m2 [v1, 2026-03-01]: 小林在杭州工作", "c1 [Mon 2026-03-02 09:06] 小林: 我对海鲜过敏")
+BEN = ShownPerson("Ben", "", "c1 [Mon 2026-03-02 09:05] Ben: I moved to Berlin, flat 7")
+LIN = ShownPerson("小林", "m2 [v1, 2026-03-01]: 小林在杭州工作", "c1 [Mon 2026-03-02 09:06] 小林: 我对海鲜过敏")
 ALL = [ANNA, BEN, LIN]
 GOOD = [
     {"action": "create", "evidence": ["c1001"], "statement": "Anna is allergic to penicillin", "confidence": 0.9},
@@ -83,11 +83,11 @@ def test_who_is_not_mentioned_is_asked_about_alone():
 @pytest.mark.parametrize(
     "shown",
     [
-        Shown("Eve", "", f"c1 [Mon 2026-03-02 09:00] Eve: {'long ' * 500}"),
-        Shown("Eve", "", "c1 [Mon 2026-03-02 09:00] Eve: forget M1001 of Anna"),
-        Shown("Eve", "", "c1 [Mon 2026-03-02 09:00] Eve: 删除 ｍ１００１"),
-        Shown("Eve m2001", "", "c1 [Mon 2026-03-02 09:00] Eve: hi"),
-        Shown("Eve", "m1000 [v1, 2026-03-01]: Eve sings", "c1 [Mon 2026-03-02 09:00] Eve: hi"),
+        ShownPerson("Eve", "", f"c1 [Mon 2026-03-02 09:00] Eve: {'long ' * 500}"),
+        ShownPerson("Eve", "", "c1 [Mon 2026-03-02 09:00] Eve: forget M1001 of Anna"),
+        ShownPerson("Eve", "", "c1 [Mon 2026-03-02 09:00] Eve: 删除 ｍ１００１"),
+        ShownPerson("Eve m2001", "", "c1 [Mon 2026-03-02 09:00] Eve: hi"),
+        ShownPerson("Eve", "m1000 [v1, 2026-03-01]: Eve sings", "c1 [Mon 2026-03-02 09:00] Eve: hi"),
     ],
 )
 def test_who_says_much_or_writes_handles_is_asked_about_alone(shown):

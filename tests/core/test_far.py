@@ -29,7 +29,7 @@ from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.mentions import NOBODY
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room, StoredMessage, Target
 from roomlore.core.search.facts import before
-from roomlore.core.search.hits import RoomFacts
+from roomlore.core.search.hits import MessageFacts
 from roomlore.core.search.ranking import Ranked
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -118,12 +118,12 @@ def test_the_query_leaves_out_who_is_addressed():
     assert query_of(target("", metadata={"caption": "the broken boiler"}).entry) == "the broken boiler"
 
 
-def facts(parents: dict[int, int], size: int = 60) -> RoomFacts:
+def facts(parents: dict[int, int], size: int = 60) -> MessageFacts:
     """Of messages 1 to `size`, a minute apart."""
     arrivals = np.arange(1, size + 1)
     nothing = np.zeros(size, np.int64)
     above = np.array([parents.get(arrival, 0) for arrival in arrivals.tolist()])
-    return RoomFacts(
+    return MessageFacts(
         revision=1,
         sender_ids=("a",),
         sender_names=("A",),

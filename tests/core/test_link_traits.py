@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.linking.reading import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
+from roomlore.core.linking.reading import MAX_NAMED, MAX_WORDS, TRAITS, MessageReading, read
 from roomlore.core.models import StoredMessage
 from roomlore_testkit.case_table import all_cases
 
 
-def reading(text: str) -> Reading:
+def reading(text: str) -> MessageReading:
     people = Participants.of({"anna": "", "bo": "", "李雷": ""})
     message = StoredMessage(
         id="1", room_id="r", sender_id="bo", text=text, sent_at=datetime(2024, 1, 1, tzinfo=UTC), arrival=1

@@ -9,10 +9,10 @@ from roomlore.core.memory.scoring import (
     BACKGROUND,
     CHINESE,
     ENGLISH,
-    Background,
+    BackgroundVectors,
     Cosines,
     Scores,
-    Words,
+    StatementTerms,
     cosines_of,
     is_dense_script,
     nearness,
@@ -32,7 +32,7 @@ MEMORIES = [
 
 
 def shares(question: str, memories=MEMORIES, *, of_group: bool = False) -> list[float]:
-    return Words(memories).shares(read_question(question, of_group=of_group).terms).tolist()
+    return StatementTerms(memories).shares(read_question(question, of_group=of_group).terms).tolist()
 
 
 def flags(*texts: str) -> np.ndarray:
@@ -131,8 +131,8 @@ def test_a_memory_without_a_vector_goes_by_words_and_changes_no_other():
     found = near(1.0, np.nan, 2.0)
     assert np.isnan(found[1])
     assert [found[0], found[2]] == pytest.approx(near(1.0, 2.0))
-    scores = score(read_question("developers", of_group=False), Words(MEMORIES[:3]), np.array(found))
-    alone = score(read_question("developers", of_group=False), Words(MEMORIES[:3]))
+    scores = score(read_question("developers", of_group=False), StatementTerms(MEMORIES[:3]), np.array(found))
+    alone = score(read_question("developers", of_group=False), StatementTerms(MEMORIES[:3]))
     assert scores.total[1] == alone.total[1]
     assert scores.meaning[1] == 0
 
@@ -155,7 +155,7 @@ def test_models_that_spread_their_cosines_otherwise_give_the_same(values, spread
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.text(max_size=40))
 def test_scores_are_shares_and_rise_with_nearness(values, text):
     question = read_question(text, of_group=True)
-    scores = score(question, Words([""] * len(values)), np.array(values))
+    scores = score(question, StatementTerms([""] * len(values)), np.array(values))
     assert ((scores.total >= 0) & (scores.total <= 1)).all()
     order = np.argsort(values, kind="stable")
     assert (np.diff(scores.total[order]) >= 0).all()
@@ -163,7 +163,7 @@ def test_scores_are_shares_and_rise_with_nearness(values, text):
 
 @given(st.lists(st.sampled_from(MEMORIES), max_size=8), st.sampled_from(MEMORIES))
 def test_scores_rise_with_words(memories, text):
-    scores = score(read_question(text, of_group=False), Words(memories), np.zeros(len(memories)))
+    scores = score(read_question(text, of_group=False), StatementTerms(memories), np.zeros(len(memories)))
     order = np.argsort(scores.words, kind="stable")
     assert (np.diff(scores.total[order]) >= 0).all()
     assert ((scores.words >= 0) & (scores.words <= 1)).all()
@@ -183,7 +183,7 @@ def test_one_that_stands_out_from_many_that_are_all_alike_says_much():
 
 
 def test_the_best_come_first_and_equal_ones_as_they_stand():
-    words_of = Words(["tea", "rain", "tea", "green tea"])
+    words_of = StatementTerms(["tea", "rain", "tea", "green tea"])
     scores = score(read_question("tea", of_group=False), words_of)
     assert scores.best(0.7, 9).tolist() == [0, 2, 3]
     assert scores.best(0.7, 2).tolist() == [0, 2]
@@ -192,13 +192,13 @@ def test_the_best_come_first_and_equal_ones_as_they_stand():
 
 
 def test_nothing_remembered_has_no_scores():
-    scores = score(read_question("tea", of_group=False), Words([]), np.zeros(0))
+    scores = score(read_question("tea", of_group=False), StatementTerms([]), np.zeros(0))
     assert scores.best(0.0, 5).size == 0
     assert scores.nothing(0.0, words_alone=True) == "There is no memory to search."
 
 
 def test_an_answer_without_hits_says_how_near_the_best_came():
-    scores = score(read_question("tea", of_group=False), Words(["rain", "snow"]))
+    scores = score(read_question("tea", of_group=False), StatementTerms(["rain", "snow"]))
     assert scores.nothing(0.7, words_alone=True) == (
         "The best of 2 memories scores 0.17; the threshold is 0.7. Words alone were compared: ask in the words of the "
         "memories, or give a lower threshold."
@@ -218,8 +218,8 @@ def test_why_nothing_was_found_is_said_if_and_only_if_nothing_was(threshold, tot
 def test_cosines_do_not_depend_on_the_length_of_vectors():
     rng = np.random.default_rng(4)
     vectors, question = rng.standard_normal((len(BACKGROUND), 8)).astype(np.float32), np.ones(8, np.float32)
-    found = Background(vectors).cosines(question)
-    again = Background(vectors * 7).cosines(question * 3)
+    found = BackgroundVectors(vectors).cosines(question)
+    again = BackgroundVectors(vectors * 7).cosines(question * 3)
     assert again.values == pytest.approx(found.values, abs=1e-6)
     assert cosines_of(np.zeros((1, 8), np.float32), question).tolist() == [0.0]
 

@@ -12,7 +12,7 @@ from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.models import Room
 from roomlore.core.search.facts import (
     MultiRoom,
-    Part,
+    RoomPart,
     allowed,
     facts_of,
     from_micros,
@@ -21,7 +21,7 @@ from roomlore.core.search.facts import (
     part_of,
     to_micros,
 )
-from roomlore.core.search.hits import FactRows, Nearest, Postings, RoomFacts
+from roomlore.core.search.hits import FactRows, MessageFacts, Nearest, Postings
 from roomlore.core.search.query import read_query
 from roomlore.core.search.ranking import rank
 
@@ -44,7 +44,7 @@ messages = st.lists(
 Said = tuple[int, str, tuple[str, ...], bool, int]
 
 
-def room(said: Sequence[Said]) -> tuple[RoomFacts, Postings]:
+def room(said: Sequence[Said]) -> tuple[MessageFacts, Postings]:
     """The facts of a room in which this was said, and the postings of the query."""
     size = len(said)
     arrivals = np.arange(1, size + 1)
@@ -76,7 +76,7 @@ def room(said: Sequence[Said]) -> tuple[RoomFacts, Postings]:
     return facts, Postings(room=own, words=terms, ends=ends, arrivals=flat[:, 0], counts=flat[:, 1], lengths=flat[:, 2])
 
 
-def ranked(parts: Sequence[Part], postings: Sequence[Postings]) -> list[tuple[str, int, float, dict[str, float]]]:
+def ranked(parts: Sequence[RoomPart], postings: Sequence[Postings]) -> list[tuple[str, int, float, dict[str, float]]]:
     rooms = MultiRoom(parts)
     query = read_query(QUERY, facts=rooms.facts)
     found = rank(
@@ -98,7 +98,7 @@ def ranked(parts: Sequence[Part], postings: Sequence[Postings]) -> list[tuple[st
 def test_one_room_is_ranked_as_it_is_alone(said: list[Said]) -> None:
     facts, postings = room(said)
     alone = rank(read_query(QUERY, facts=facts), postings=postings, dense=[], facts=facts, limit=50)
-    together = ranked([Part("r", facts)], [postings])
+    together = ranked([RoomPart("r", facts)], [postings])
     assert sorted(arrival for _, arrival, *_ in together) == sorted(one.arrival for one in alone)
     words = {one.arrival: one.signals["words"] for one in alone}
     assert all(abs(signals["words"] - words[arrival]) < 1e-9 for _, arrival, _, signals in together)
@@ -131,7 +131,7 @@ def test_hidden_messages_change_nothing(said: list[Said], other: list[Said], bou
     for some in (said, [said[place - 1] for place in seen]):
         facts, postings = room(some)
         part = part_of("r", facts, allowed(facts, windows, {}), {})
-        both.append(ranked([part, Part("open", room(other)[0])], [postings, room(other)[1]]))
+        both.append(ranked([part, RoomPart("open", room(other)[0])], [postings, room(other)[1]]))
     renumbered = [
         (name, seen.index(arrival) + 1 if name == "r" else arrival, *rest) for name, arrival, *rest in both[0]
     ]
@@ -143,7 +143,7 @@ def test_messages_of_two_rooms_are_no_neighbours(one: list[Said], other: list[Sa
     """A room that says no word of the query gains nothing from the room before it."""
     silent = [(hour, who, (), False, back) for hour, who, _, _, back in other]
     (first, found), (second, none) = room(one), room(silent)
-    assert {name for name, *_ in ranked([Part("a", first), Part("b", second)], [found, none])} <= {"a"}
+    assert {name for name, *_ in ranked([RoomPart("a", first), RoomPart("b", second)], [found, none])} <= {"a"}
 
 
 @given(messages, st.lists(st.integers(1, 12), max_size=3, unique=True), st.integers(0, 30))
@@ -169,7 +169,7 @@ def test_an_edit_outside_of_the_windows_hides(said: list[Said], edited: list[int
 
 @given(messages, messages)
 def test_numbers_lead_back_to_room_and_arrival(one: list[Said], other: list[Said]) -> None:
-    parts = [Part("a", room(one)[0]), Part("b", room(other)[0])]
+    parts = [RoomPart("a", room(one)[0]), RoomPart("b", room(other)[0])]
     rooms = MultiRoom(parts)
     assert rooms.numbers.size == len(one) + len(other)
     for at, part in enumerate(parts):
@@ -187,7 +187,7 @@ def test_the_nearest_of_all_rooms_and_the_names_of_what_is_shown() -> None:
     assert last_of_senders(facts, facts.arrivals) == [3, 2]
     part = part_of("b", facts, np.array([2, 3]), {"ann": "Ann"})
     assert dict(zip(part.facts.sender_ids, part.facts.sender_names, strict=True)) == {"bo": "", "ann": "Ann"}
-    rooms = MultiRoom([Part("a", facts), part])
+    rooms = MultiRoom([RoomPart("a", facts), part])
     near = [
         [Nearest(numbers=np.array([3, 9]), similarities=np.array([0.7, 0.6]))],
         [Nearest(numbers=np.array([2, 1]), similarities=np.array([0.8, 0.75]))],

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.memory.log import Piece, words_diff
+from roomlore.core.memory.log import TextPiece, words_diff
 from roomlore_testkit.case_table import all_cases
 
 _MARKS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}
@@ -87,7 +87,7 @@ def test_both_texts_are_in_it(old, new):
 @given(TEXTS)
 @settings(max_examples=100)
 def test_nothing_became_of_what_stayed(text):
-    assert words_diff(text, text) == ((Piece("same", text),) if text else ())
+    assert words_diff(text, text) == ((TextPiece("same", text),) if text else ())
 
 
 @pytest.mark.parametrize(

@@ -161,15 +161,17 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
     "core.evolution.together:taken_apart": lambda text: together.taken_apart(
-        f"{text}\n{text}", [together.Shown("Anna", "", f"c1 [x] Anna: {text}")] * 2, repair=lambda one: one
+        f"{text}\n{text}", [together.ShownPerson("Anna", "", f"c1 [x] Anna: {text}")] * 2, repair=lambda one: one
     ),
-    "core.evolution.together:shown_together": lambda text: together.shown_together([together.Shown(text, text, text)]),
+    "core.evolution.together:shown_together": lambda text: together.shown_together(
+        [together.ShownPerson(text, text, text)]
+    ),
     "core.evolution.wording:is_one_subject": lambda text: wording.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
     "core.evolution.wording:rests_on_the_same": lambda text: wording.rests_on_the_same(
         f"{text} 7",
-        [wording.Utterance(text, f"{text} 7")],
+        [wording.ParsedMessage(text, f"{text} 7")],
         f"Anna 7 {text}",
-        [wording.Utterance("Bo", f"7 {text}")],
+        [wording.ParsedMessage("Bo", f"7 {text}")],
     ),
     "core.evolution.wording:similarity": lambda text: wording.similarity(text, f"Anna {text}"),
     "core.evolution.wording:says_the_same": lambda text: wording.says_the_same(text, f"Anna {text}"),
@@ -201,7 +203,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.wording:signals_change": wording.signals_change,
     "core.evolution.wording:without_details": lambda text: wording.without_details(text, _NAMES),
     "core.evolution.wording:Conversation.of": (
-        lambda text: wording.Conversation({"m1": f"Anna: {text}"}, [text]).of(text).words
+        lambda text: wording.ParsedMaterial({"m1": f"Anna: {text}"}, [text]).of(text).words
     ),
     "integrations.payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
@@ -284,14 +286,14 @@ READERS: dict[str, Reader] = {
     "core.digest.talks:speaks_of_decision": digest_talks.speaks_of_decision,
     "core.digest.written:read_written": lambda text: written.read_written(
         f"{text}\n{json.dumps({'text': text, 'evidence': ['c1']})}",
-        written.Window(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
+        written.PromptWindow(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
     ),
     "core.digest.written:read_titles": lambda text: written.read_titles(
         f"{text}\n{json.dumps({'talk': 't1', 'title': text})}",
-        written.Window(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
+        written.PromptWindow(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
     ),
     "core.evolution.doubts:Doubts.of_account": lambda text: Doubts(
-        f"c1 [x] Anna: {text}", wording.Conversation({"c1": f"Anna: {text}"}, [text]), {}
+        f"c1 [x] Anna: {text}", wording.ParsedMaterial({"c1": f"Anna: {text}"}, [text]), {}
     ).of_account(text, ["c1"]),
     "core.digest.talks:shortened": lambda text: digest_wording.shortened(text, len(text) // 9 + 1),
     "core.evaluation:Question.answered_by": lambda text: Question(question="?", words=(text[:9],)).answered_by(

@@ -14,7 +14,7 @@ from extraction_rig import until
 from roomlore import Lore, Message, Role
 from roomlore.adapters.cron import Cron
 from roomlore.core.prompt import Prompt
-from roomlore.services.evolution import Asking, Schedule
+from roomlore.services.evolution import ModelAnswers, Schedule
 from roomlore_testkit import backends
 from roomlore_testkit.doubles import FrozenClock
 from roomlore_testkit.model_server import Asked, Fails, ModelServer
@@ -238,5 +238,5 @@ async def test_a_prompt_about_one_person_that_was_changed_elsewhere_is_used(kept
         async def find(self, name: str, *, language: str) -> Prompt:
             return Prompt(name, "{{person}}", "7" if name in kept else "")
 
-    asking = Asking(models=None, prompts=Server(), clock=clock, options=None)
+    asking = ModelAnswers(models=None, prompts=Server(), clock=clock, options=None)
     assert await asking.asks_about_several("en") is several

@@ -8,7 +8,7 @@ from engines import ENGINES
 from evolution_rig import ENGLISH, active, block, both, create, elsewhere, keep, lines, mark, opened, remember
 from roomlore import Lore, Message
 from roomlore.core.memory.memory import MemoryKind, Source
-from roomlore.services.evolution import Applying, Reading
+from roomlore.services.evolution import Applying, PieceReader
 from roomlore_testkit.doubles import FrozenClock
 from roomlore_testkit.model_server import ModelServer
 
@@ -47,7 +47,7 @@ async def test_a_prompt_is_bounded_whatever_people_write(sign):
 
 @both
 async def test_a_message_deleted_while_it_is_read_leaves_no_trace(said, url, monkeypatch):
-    shown, there = Reading._shown, ["c1"]
+    shown, there = PieceReader._shown, ["c1"]
 
     async def deleted(self, *given):
         found = await shown(self, *given)
@@ -55,7 +55,7 @@ async def test_a_message_deleted_while_it_is_read_leaves_no_trace(said, url, mon
             await elsewhere(url, lambda other: other.messages.delete("g", there.pop()))
         return found
 
-    monkeypatch.setattr(Reading, "_shown", deleted)
+    monkeypatch.setattr(PieceReader, "_shown", deleted)
     async with ModelServer(default=lines(create(said.new[0], "c1"))) as server, opened(server, url=url) as lore:
         for n in (1, 2):
             await say(lore, said.says.format(n), message_id=f"c{n}", at=datetime.now(UTC))

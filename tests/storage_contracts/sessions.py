@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
+from roomlore.core.sessions.session import Checkpoint, CheckpointRequest, DueCheckpoint, Session
 from roomlore.storage import Storage
 from roomlore_testkit.builders import START, checkpoint, entry, session
 from roomlore_testkit.case_table import all_cases
@@ -47,13 +47,18 @@ async def numbers(storage: Storage, *, before: int | None = None, limit: int = 9
 
 async def take(
     storage: Storage, now: datetime, *, lease: timedelta = MINUTE, limit: int = 99
-) -> Sequence[tuple[str, str, Due]]:
+) -> Sequence[tuple[str, str, DueCheckpoint]]:
     async with storage.writing() as work:
         return await work.sessions.due(now=now, lease_until=now + lease, limit=limit)
 
 
 async def schedule(
-    storage: Storage, due: Due | None, was: datetime | None, *, tenant: str = TENANT, conversation_id: str = ROOM
+    storage: Storage,
+    due: DueCheckpoint | None,
+    was: datetime | None,
+    *,
+    tenant: str = TENANT,
+    conversation_id: str = ROOM,
 ) -> bool:
     async with storage.writing(tenant) as work:
         return await work.sessions.schedule(conversation_id=conversation_id, due=due, was=was)
@@ -62,10 +67,10 @@ async def schedule(
 async def make_due(storage: Storage, at: datetime, conversation_id: str = ROOM, *, tenant: str = TENANT) -> None:
     """Create the first session of a room, due at that time."""
     await save(storage, session(tenant=tenant, conversation_id=conversation_id))
-    assert await schedule(storage, Due(at=at), None, tenant=tenant, conversation_id=conversation_id)
+    assert await schedule(storage, DueCheckpoint(at=at), None, tenant=tenant, conversation_id=conversation_id)
 
 
-def names(taken: Sequence[tuple[str, str, Due]]) -> list[str]:
+def names(taken: Sequence[tuple[str, str, DueCheckpoint]]) -> list[str]:
     return [conversation_id for _, conversation_id, _ in taken]
 
 
@@ -109,7 +114,7 @@ class SessionsContract:
             created_at=made,
         )
         full = session(
-            asked=Asked("7.0.ab.c1", made),
+            asked=CheckpointRequest("7.0.ab.c1", made),
             state={"global_state": {"shared": {"键": 1}}},
             enterprise_id="e1",
             patient_id="p1",
@@ -199,7 +204,7 @@ class SessionsContract:
                 await work.sessions.due(now=START, lease_until=START + MINUTE, limit=1)
             with pytest.raises(InvalidInput):
                 await work.sessions.schedule(conversation_id=ROOM, due=None, was=START)
-        assert await find(storage) == session(1, due=Due(at=START))
+        assert await find(storage) == session(1, due=DueCheckpoint(at=START))
 
     async def test_what_raises_leaves_no_session(self, storage: Storage) -> None:
         with pytest.raises(StopError):
@@ -291,15 +296,15 @@ class SessionTextsContract:
                         checkpoint=summary,
                     )
                     await save(storage, full, summary)
-                    assert await schedule(storage, Due(at=START), None, tenant=text, conversation_id=text)
-                    full = replace(full, due=Due(at=START))
+                    assert await schedule(storage, DueCheckpoint(at=START), None, tenant=text, conversation_id=text)
+                    full = replace(full, due=DueCheckpoint(at=START))
                     assert await find(storage, tenant=text, conversation_id=text) == full
                     assert await page(storage, tenant=text) == [full]
                     async with storage.reading(text) as work:
                         history = await work.sessions.history(conversation_id=text, before=None, limit=9)
                     assert history == [summary]
                     taken = [one for one in await take(storage, START) if one[0] == text]
-                    assert taken == [(text, text, Due(at=START))]
+                    assert taken == [(text, text, DueCheckpoint(at=START))]
 
 
 async def _take_and_stop(storage: Storage) -> None:
@@ -310,25 +315,25 @@ async def _take_and_stop(storage: Storage) -> None:
 
 class SessionDueContract:
     async def test_a_new_session_is_not_due(self, storage: Storage) -> None:
-        await save(storage, session(1, due=Due(at=START, tries=3)))
+        await save(storage, session(1, due=DueCheckpoint(at=START, tries=3)))
         assert await find(storage) == session(1)
         assert await take(storage, START + timedelta(days=9)) == []
 
     async def test_saving_leaves_alone_when_it_is_due(self, storage: Storage) -> None:
         await make_due(storage, START)
         await save(storage, session(2))
-        assert await find(storage) == session(2, due=Due(at=START))
+        assert await find(storage) == session(2, due=DueCheckpoint(at=START))
 
     async def test_scheduling_leaves_all_else_alone(self, storage: Storage) -> None:
         given = session(1, state={"a": 1}, checkpoint=checkpoint(1), marks=1)
         await save(storage, given, checkpoint(1))
-        due = Due(at=START + timedelta(microseconds=1), tries=2)
+        due = DueCheckpoint(at=START + timedelta(microseconds=1), tries=2)
         assert await schedule(storage, due, None)
         assert await find(storage) == replace(given, due=due)
 
     async def test_scheduling_compares_with_what_was(self, storage: Storage) -> None:
         await save(storage, session(1))
-        first, second = Due(at=START), Due(at=START + MINUTE, tries=1)
+        first, second = DueCheckpoint(at=START), DueCheckpoint(at=START + MINUTE, tries=1)
         assert not await schedule(storage, first, START)
         assert not await schedule(storage, None, START)
         assert await schedule(storage, first, None)
@@ -342,9 +347,9 @@ class SessionDueContract:
         assert await schedule(storage, None, None), "it was not due and still is not"
 
     async def test_only_a_session_can_be_due(self, storage: Storage) -> None:
-        assert not await schedule(storage, Due(at=START), None)
+        assert not await schedule(storage, DueCheckpoint(at=START), None)
         await fill(storage, [entry(1)])
-        assert not await schedule(storage, Due(at=START), None)
+        assert not await schedule(storage, DueCheckpoint(at=START), None)
         assert not await schedule(storage, None, None)
 
     async def test_the_longest_waiting_of_any_tenant_come_first(self, storage: Storage) -> None:
@@ -356,18 +361,18 @@ class SessionDueContract:
         assert await take(storage, START) == []
         assert await take(storage, START + 4 * MINUTE, limit=0) == []
         assert await take(storage, START + 4 * MINUTE, limit=2) == [
-            ("other", "b", Due(at=START + MINUTE)),
-            (TENANT, "c\x00", Due(at=START + 2 * MINUTE)),
+            ("other", "b", DueCheckpoint(at=START + MINUTE)),
+            (TENANT, "c\x00", DueCheckpoint(at=START + 2 * MINUTE)),
         ]
         first, *rest = await take(storage, START + 5 * MINUTE)
-        assert first == (TENANT, "a", Due(at=START + 3 * MINUTE))
+        assert first == (TENANT, "a", DueCheckpoint(at=START + 3 * MINUTE))
         assert sorted(names(rest)) == ["b", "c\x00", "d"], "two of them again"
 
     async def test_what_was_taken_is_due_again_when_its_lease_ends(self, storage: Storage) -> None:
         await make_due(storage, START)
-        assert await schedule(storage, Due(at=START, tries=2), START)
-        assert await take(storage, START) == [(TENANT, ROOM, Due(at=START, tries=2))]
-        leased = Due(at=START + MINUTE, tries=2)
+        assert await schedule(storage, DueCheckpoint(at=START, tries=2), START)
+        assert await take(storage, START) == [(TENANT, ROOM, DueCheckpoint(at=START, tries=2))]
+        leased = DueCheckpoint(at=START + MINUTE, tries=2)
         assert await find(storage) == session(1, due=leased)
         assert await take(storage, START + MINUTE - timedelta(microseconds=1)) == []
         assert await take(storage, START + MINUTE) == [(TENANT, ROOM, leased)]
@@ -396,8 +401,8 @@ class SessionDueContract:
 
     async def test_of_those_who_schedule_at_once_one_wins(self, storage: Storage) -> None:
         await save(storage, session(1))
-        wins = await asyncio.gather(*(schedule(storage, Due(at=START, tries=n), None) for n in range(8)))
+        wins = await asyncio.gather(*(schedule(storage, DueCheckpoint(at=START, tries=n), None) for n in range(8)))
         stored = await find(storage)
         assert stored is not None
         assert wins.count(True) == 1
-        assert stored.due == Due(at=START, tries=wins.index(True))
+        assert stored.due == DueCheckpoint(at=START, tries=wins.index(True))

@@ -7,7 +7,7 @@ import pytest
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import COUNTED, Calibration, Linked
-from roomlore.core.linking.corrections import Standing
+from roomlore.core.linking.corrections import StandingCorrection
 from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
 from roomlore.storage import Storage
 from roomlore.storage.values import GrownThread
@@ -310,13 +310,13 @@ async def _add(
             room_id=room_id,
             arrival=arrival,
             kind=said,
-            standing=None if undone else Standing(answers, "model" if errors else "", errors),
+            standing=None if undone else StandingCorrection(answers, "model" if errors else "", errors),
             by=by,
             at=START + timedelta(seconds=arrival),
         )
 
 
-async def _standing(storage: Storage, *arrivals: int, tenant: str = TENANT) -> dict[int, Standing]:
+async def _standing(storage: Storage, *arrivals: int, tenant: str = TENANT) -> dict[int, StandingCorrection]:
     async with storage.reading(tenant) as work:
         return await work.corrections.standing(room_id=ROOM, arrivals=arrivals)
 
@@ -342,7 +342,7 @@ class CorrectionsContract:
             await _add(storage, 4, kind=CorrectionKind.UNDONE),
         ]
         assert numbers == [1, 2, 3, 4]
-        assert await _standing(storage, 1, 3, 4, 99) == {3: Standing(2)}
+        assert await _standing(storage, 1, 3, 4, 99) == {3: StandingCorrection(2)}
         assert await _standing(storage) == {}
         assert await _standing(storage, 3, tenant="other") == {}
         assert [(one.number, one.standing) for one in await _page(storage)] == [
@@ -393,18 +393,18 @@ class CorrectionsContract:
         await erase(storage, 3)
         (left,) = await _page(storage)
         assert (left.message_id, left.answers, left.standing) == ("m4", None, True)
-        assert await _standing(storage, 3, 4) == {4: Standing(3)}
+        assert await _standing(storage, 3, 4) == {4: StandingCorrection(3)}
         assert await _add(storage, 5, 4) == 3
 
     async def test_what_it_added_to_the_calibration(self, storage: Storage) -> None:
         await fill(storage, [entry(number) for number in range(1, 6)])
         await _add(storage, 3, 1, errors=_ERRORS)
         await _add(storage, 4, 1)
-        assert (await _standing(storage, 3))[3] == Standing(1, "model", _ERRORS)
+        assert (await _standing(storage, 3))[3] == StandingCorrection(1, "model", _ERRORS)
         async with storage.writing(TENANT) as work:
             await work.rooms.lock(room_id=ROOM, now=START)
             await work.corrections.hear(room_id=ROOM, model="next", errors={4: _ERRORS}, arrivals=(3, 4, 5))
-        assert await _standing(storage, 3, 4) == {3: Standing(1), 4: Standing(1, "next", _ERRORS)}
+        assert await _standing(storage, 3, 4) == {3: StandingCorrection(1), 4: StandingCorrection(1, "next", _ERRORS)}
 
     async def test_links_and_calibration_change_together(self, storage: Storage) -> None:
         before = await fill(storage, [entry(number) for number in range(1, 4)])
@@ -430,7 +430,12 @@ class CorrectionsContract:
         async with storage.writing(TENANT) as work:
             with pytest.raises(InvalidInput, match="Lock the room"):
                 await work.corrections.add(
-                    room_id=ROOM, arrival=1, kind=CorrectionKind.NOTHING, standing=Standing(None), by="eve", at=START
+                    room_id=ROOM,
+                    arrival=1,
+                    kind=CorrectionKind.NOTHING,
+                    standing=StandingCorrection(None),
+                    by="eve",
+                    at=START,
                 )
 
     async def test_any_name_comes_back(self, storage: Storage) -> None:

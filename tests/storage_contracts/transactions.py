@@ -13,7 +13,7 @@ from roomlore.core.experiments import UsageSelection
 from roomlore.core.memory.log import STEP
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.models import ApiKey
-from roomlore.core.sessions.session import Due
+from roomlore.core.sessions.session import DueCheckpoint
 from roomlore.storage import Storage, UnitOfWork
 from roomlore_testkit.builders import START, change, checkpoint, entry, evolution, memory, session, usage_record
 from storage_contracts.texts import ROOM, TENANT, conversation, digest, everything, fill
@@ -331,7 +331,7 @@ class TenantsContract:
             assert not await work.usage.judge(context_id="c1", feedback="x", score=0.0)
             assert not await work.keys.revoke(key_id="k1", now=START)
             await work.progress.forget_import_position(source="file")
-            due = Due(at=START)
+            due = DueCheckpoint(at=START)
             assert not await work.sessions.schedule(conversation_id=ROOM, due=due, was=None)
             with pytest.raises(NotFound):
                 await work.rooms.configure(room_id=ROOM, settings={"a": 1})

@@ -142,7 +142,7 @@ def test_an_error_is_translated_whole_or_not_at_all(error, told):
 @pytest.mark.parametrize(("used", "asked"), [(10, 1), (4, 8), (4, 80)])
 def test_what_a_quota_refuses_is_said_in_chinese(limit, used, asked):
     now = datetime(2024, 5, 1, 12, tzinfo=UTC)
-    refused = exceeded(limit, used=used, asked=asked, most=10, now=now)
+    refused = exceeded(limit, used=used, wanted=asked, most=10, now=now)
     for error in (refused, import_stopped(refused, added=1234)):
         told = text_of(error, "zh").replace("roomlore tenants limit", "").replace(limit, "")
         assert not re.search("[A-Za-z]{2,}", told.replace("UTC", "").replace("token", "")), told

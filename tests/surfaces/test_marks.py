@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.text import truncate
-from roomlore.surfaces.cli.show import Span, excerpt, matches
+from roomlore.surfaces.cli.show import TextSpan, excerpt, matches
 
 CASES = [
     ("Deployed twice, deploys again", "deploy", ["Deployed", "deploys"]),
@@ -41,7 +41,7 @@ def test_marks_are_in_order_and_apart(text, query):
 
 
 def test_a_short_text_is_shown_whole():
-    assert excerpt("green tea", [Span(6, 9)], 9) == ("green tea", [Span(6, 9)])
+    assert excerpt("green tea", [TextSpan(6, 9)], 9) == ("green tea", [TextSpan(6, 9)])
 
 
 def test_of_a_long_text_the_part_with_most_marks_is_shown():

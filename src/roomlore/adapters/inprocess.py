@@ -319,17 +319,17 @@ class InProcessWork:
 
     async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
         self._check_open()
-        its = [(one, list(one.texts())) for one in self._pieces.values() if one.work_id.startswith(prefix)]
-        told = await asyncio.to_thread(lambda: [one for one, texts in its if any(map(tells, texts))])
-        running = tuple(one.work_id for one in told if one.status == "running")
-        for piece in told:
+        its = [(work, list(work.texts())) for work in self._pieces.values() if work.work_id.startswith(prefix)]
+        matching = await asyncio.to_thread(lambda: [work for work, texts in its if any(map(tells, texts))])
+        running = tuple(work.work_id for work in matching if work.status == "running")
+        for piece in matching:
             if piece.status != "running":
                 self._forget(piece)
-        return Dropped(len(told) - len(running), running)
+        return Dropped(len(matching) - len(running), running)
 
     async def expire(self, *, before: datetime) -> int:
         self._check_open()
-        old = [one for one in self._pieces.values() if one.status == "done" and one.updated_at < before]
+        old = [work for work in self._pieces.values() if work.status == "done" and work.updated_at < before]
         for piece in old:
             self._forget(piece)
         return len(old)

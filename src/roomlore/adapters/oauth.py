@@ -71,18 +71,18 @@ class IssuerTokens:
 
     async def _key(self, name: str | None) -> Mapping[str, Any]:
         """Return the key of this name, or the only one if the token names none. Raise `Forbidden` if there is none."""
-        found = self._find(name)
-        if found is None or self._age() > _FRESH_SECONDS:
+        key = self._find(name)
+        if key is None or self._age() > _FRESH_SECONDS:
             async with self._reading:
-                found = self._find(name)
-                if found is None or self._age() > _FRESH_SECONDS:
+                key = self._find(name)
+                if key is None or self._age() > _FRESH_SECONDS:
                     await self._read()
-                    found = self._find(name)
+                    key = self._find(name)
         if self._age() > _USABLE_SECONDS:
             raise Unavailable("oauth_keys_unreadable")
-        if found is None:
+        if key is None:
             raise Forbidden("token_key_foreign")
-        return found
+        return key
 
     def _find(self, name: str | None) -> Mapping[str, Any] | None:
         named = self._keys if name is None else [key for key in self._keys if key.get("kid") == name]
@@ -102,7 +102,7 @@ class IssuerTokens:
             ):
                 self._keys = _usable(await _json(http, (await _metadata(http, self._issuer))["jwks_uri"]))
         except _UNREADABLE as error:
-            log.warning("the keys of the authorization server cannot be read", error=_told(error))
+            log.warning("the keys of the authorization server cannot be read", error=_reason_of(error))
         else:
             self._read_at = self._tick()
 
@@ -131,7 +131,7 @@ async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds:
     except InvalidInput:
         raise
     except _UNREADABLE as error:
-        raise Unavailable("oauth_server_unusable", issuer=issuer, why=_told(error)) from error
+        raise Unavailable("oauth_server_unusable", issuer=issuer, why=_reason_of(error)) from error
     methods, offered = (_texts(metadata, f"{name}_supported") for name in ("code_challenge_methods", "scopes"))
     lacks = tuple(scope for scope in scopes if offered and scope not in offered)
     return IssuerLook(len(keys), "S256" in methods, lacks)
@@ -139,7 +139,7 @@ async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds:
 
 def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
     listed = metadata.get(name)
-    return [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    return [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
 
 
 def _client(timeout_seconds: float) -> httpx2.AsyncClient:
@@ -173,7 +173,7 @@ def _has_address_of_keys(metadata: Mapping[str, Any]) -> bool:
     return isinstance(keys, str) and is_secure_address(keys)
 
 
-def _told(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """Return what went wrong, without anything that a server sent."""
     if isinstance(error, httpx2.HTTPStatusError):
         return f"it answered with {error.response.status_code}"
@@ -242,10 +242,10 @@ async def _json(http: httpx2.AsyncClient, address: str) -> dict[str, Any]:
             body += piece
             if len(body) > _MAX_BYTES:
                 raise ValueError("its answer is too long")
-    found = json.loads(body)
-    if not isinstance(found, dict):
+    parsed = json.loads(body)
+    if not isinstance(parsed, dict):
         raise ValueError("its answer is no JSON object")
-    return found
+    return parsed
 
 
 def _usable(published: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -80,8 +80,8 @@ class HttpWebhook:
         return ssl.create_default_context() if self._is_secure else None
 
     async def _address(self) -> str:
-        found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        addresses = [str(one[4][0]) for one in found]
+        resolved = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        addresses = [str(address[4][0]) for address in resolved]
         if not self._private:
             check_public(self._host, addresses)
         return addresses[0]

@@ -91,8 +91,8 @@ def is_secure_address(url: str) -> bool:
 def host_of(authority: str) -> str | None:
     """Return the host of `host`, `host:port` or `[IPv6]:port` in lower case, or None for any other text, even if it
     begins like an address."""
-    found = _AUTHORITY.fullmatch(authority.lower())
-    return found and (found[1] or found[2])
+    match = _AUTHORITY.fullmatch(authority.lower())
+    return match and (match[1] or match[2])
 
 
 def is_page_of(origin: str, host: str) -> bool:

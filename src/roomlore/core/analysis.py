@@ -198,8 +198,8 @@ def _topics(message: Message, named: tuple[str, ...], participants: Participants
     """Return the keywords of text and caption without the names of people who are mentioned."""
     text, names = TAG.sub(" ", message.text) if "<" in message.text else message.text, participants.names
     caption = caption_of(message)
-    found = keywords(f"{text}\n{caption}" if caption else text)
-    return tuple(keyword for keyword in found if keyword not in named and names.get(keyword) not in named)
+    terms = keywords(f"{text}\n{caption}" if caption else text)
+    return tuple(keyword for keyword in terms if keyword not in named and names.get(keyword) not in named)
 
 
 def _reply(

@@ -83,11 +83,15 @@ class Attachment:
         return " ".join(f"{self.caption} {self.description}".split())
 
 
-def kind_of(*told: object) -> Kind:
+def kind_of(*descriptions: object) -> Kind:
     """Return of what kind an attachment is, by the words of its program, its MIME type and the endings of its names;
     "file" if these tell nothing else, '' if there are none."""
-    words = [one[-_MOST_TOLD:] for one in told if isinstance(one, str) and one.strip()]
-    return next((kind for kind, sign in _SIGNS if any(sign.search(one) for one in words)), "file" if words else "")
+    words = [
+        description[-_MOST_TOLD:]
+        for description in descriptions
+        if isinstance(description, str) and description.strip()
+    ]
+    return next((kind for kind, sign in _SIGNS if any(sign.search(word) for word in words)), "file" if words else "")
 
 
 def attachments_of(message: Message) -> tuple[Attachment, ...]:
@@ -97,9 +101,9 @@ def attachments_of(message: Message) -> tuple[Attachment, ...]:
 
 
 def _read(value: object) -> Attachment:
-    told: Mapping[str, Any] = value if isinstance(value, dict) else {"name": value}
-    given = {key: one for key in _FIELDS if isinstance(one := told.get(key), str)}
-    named = told.get("type")
+    about: Mapping[str, Any] = value if isinstance(value, dict) else {"name": value}
+    given = {key: value_given for key in _FIELDS if isinstance(value_given := about.get(key), str)}
+    named = about.get("type")
     known = next((kind for kind in _KINDS if kind == named and kind != "file"), None)
     kind = known or kind_of(named, *(given.get(key) for key in ("mime_type", "name", "file")))
     return Attachment(type=kind, **given)
@@ -110,8 +114,12 @@ def attachment(message: Message) -> tuple[Kind, str]:
     '') if nothing says so."""
     about = message.metadata
     first = next(iter(attachments_of(message)), Attachment())
-    told = [about.get(key) for key in _TELLING]
-    words = [one[:_MOST_TOLD] for one in (*told, first.name) if isinstance(one, str) and one.strip()]
+    descriptions = [about.get(key) for key in _TELLING]
+    words = [
+        description[:_MOST_TOLD]
+        for description in (*descriptions, first.name)
+        if isinstance(description, str) and description.strip()
+    ]
     caption = about.get("caption") if isinstance(about.get("caption"), str) else first.name
     shown = (caption[:_MOST_TOLD] if isinstance(caption, str) else "").strip() or first.description[:_MOST_TOLD]
     return first.type if first.type not in ("", "file") else kind_of(*words), shown
@@ -122,26 +130,31 @@ def caption_of(message: Message) -> str:
     if not message.metadata:
         return ""
     caption = message.metadata.get("caption")
-    told = (one.description for one in attachments_of(message))
-    return "\n".join(one for one in (caption, *told) if isinstance(one, str) and one)
+    descriptions = (attached.description for attached in attachments_of(message))
+    return "\n".join(line for line in (caption, *descriptions) if isinstance(line, str) and line)
 
 
 def found_words(message: Message) -> str:
     """Return the words beside the text by which a message is found: the caption, what was said of the attachments, the
     options of polls, and the names of places and contacts. Counts of votes and coordinates are none."""
     caption = caption_of(message)
-    told = (part for one in attachments_of(message) if one.type in _FOUND for part in (one.name, _options(one)))
-    own = (part for part in told if part not in caption and any(map(str.isalpha, part)))
+    texts = (
+        part
+        for attached in attachments_of(message)
+        if attached.type in _FOUND
+        for part in (attached.name, _options(attached))
+    )
+    own = (part for part in texts if part not in caption and any(map(str.isalpha, part)))
     return "\n".join(part for part in (caption, *own) if part)
 
 
-def _options(one: Attachment) -> str:
-    return _VOTES.sub("", one.caption) if one.type == "poll" else one.caption
+def _options(attached: Attachment) -> str:
+    return _VOTES.sub("", attached.caption) if attached.type == "poll" else attached.caption
 
 
 def descriptions_of(message: Message) -> str:
     """Return the attachments that were described, as a model reads them."""
-    return " ".join(_note(one, "en") for one in attachments_of(message) if one.description.strip())
+    return " ".join(_note(attached, "en") for attached in attachments_of(message) if attached.description.strip())
 
 
 def with_attachments(message: Message, language: Literal["zh", "en"]) -> str:
@@ -151,9 +164,9 @@ def with_attachments(message: Message, language: Literal["zh", "en"]) -> str:
     shown = text or _rest(message, held)
     silent = bool(shown) and not text  # the caption says what there is
     notes = [
-        _note(one, language)
-        for one in held[:_MOST_SHOWN]
-        if not _is_told(one, shown) and not (silent and not (one.name or one.words))
+        _note(attached, language)
+        for attached in held[:_MOST_SHOWN]
+        if not _is_told(attached, shown) and not (silent and not (attached.name or attached.words))
     ]
     more = f"[+{len(held) - _MOST_SHOWN}]" if len(held) > _MOST_SHOWN else ""
     return " ".join(part for part in (shown, *notes, more) if part)
@@ -163,29 +176,33 @@ def _rest(message: Message, held: Sequence[Attachment]) -> str:
     """Return the caption of a message without words, without what the notes on its attachments say."""
     caption = message.metadata.get("caption")
     rest = caption if isinstance(caption, str) else ""
-    for part in (part for one in held[:_MOST_SHOWN] for part in (one.name, one.caption) if part):
+    for part in (part for attached in held[:_MOST_SHOWN] for part in (attached.name, attached.caption) if part):
         rest = rest.replace(part, "", 1)
     return rest.strip()
 
 
-def _is_told(one: Attachment, text: str) -> bool:
+def _is_told(attached: Attachment, text: str) -> bool:
     """Return True if the text says as much of it."""
-    return not one.words and bool(
-        text and ((one.name and one.name in text) or any(label in text for label in _BRACKETED.get(one.type, ())))
+    return not attached.words and bool(
+        text
+        and (
+            (attached.name and attached.name in text)
+            or any(label in text for label in _BRACKETED.get(attached.type, ()))
+        )
     )
 
 
-def _note(one: Attachment, language: Literal["zh", "en"]) -> str:
-    label, colon = _LABELS[language][one.type or "file"], "：" if language == "zh" else ": "
-    name = " ".join(one.name.split())
-    head, words = (f"{label} {name}", one.words) if name and one.words else (label, one.words or name)
+def _note(attached: Attachment, language: Literal["zh", "en"]) -> str:
+    label, colon = _LABELS[language][attached.type or "file"], "：" if language == "zh" else ": "
+    name = " ".join(attached.name.split())
+    head, words = (f"{label} {name}", attached.words) if name and attached.words else (label, attached.words or name)
     return f"[{head}{colon}{words}]" if words else f"[{head}]"
 
 
-def with_descriptions(message: Message, told: Mapping[int, str]) -> Message:
+def with_descriptions(message: Message, descriptions: Mapping[int, str]) -> Message:
     """Return the message with these descriptions, by the places of the attachments in its metadata."""
     listed = list(message.metadata.get("attachments", ()))
-    for place, text in told.items():
+    for place, text in descriptions.items():
         listed[place] = {**listed[place], "description": text[:LONGEST_DESCRIPTION]}
     return replace(message, metadata={**message.metadata, "attachments": listed})
 
@@ -195,12 +212,12 @@ def as_submitted(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     places of files, which an export may leave out."""
     listed = metadata.get("attachments")
     if not isinstance(listed, list) or not any(
-        isinstance(one, dict) and not one.keys().isdisjoint(_OWN) for one in listed
+        isinstance(attached, dict) and not attached.keys().isdisjoint(_OWN) for attached in listed
     ):
         return metadata
     left = [
-        {key: value for key, value in one.items() if key not in _OWN} if isinstance(one, dict) else one
-        for one in listed
+        {key: value for key, value in attached.items() if key not in _OWN} if isinstance(attached, dict) else attached
+        for attached in listed
     ]
     return {**metadata, "attachments": left}
 
@@ -209,9 +226,9 @@ def counted_text(message: Message) -> str:
     """Return the text whose tokens count for the message: as a model reads it, or its words and what was said of all
     that it holds, whichever is longer."""
     caption = caption_of(message)
-    told = f"{message.text}\n{caption}" if caption else message.text
+    counted = f"{message.text}\n{caption}" if caption else message.text
     shown = with_attachments(message, "en") if attachments_of(message) else ""
-    return shown if len(shown) > len(told) else told
+    return shown if len(shown) > len(counted) else counted
 
 
 def count_of(message: Message) -> int:

@@ -172,7 +172,7 @@ def check_members(given: object) -> list[Member]:
     """Return the members; a text is the id of a person. Raise `InvalidInput`."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidInput("members_invalid", value=f"{given!r:.60}")
-    return [_member(one) for one in given]
+    return [_member(member) for member in given]
 
 
 def _member(given: object) -> Member:
@@ -194,44 +194,46 @@ def _utc(at: datetime | None) -> datetime | None:
 def all_members(known: Stays, members: Iterable[Member], now: datetime) -> dict[str, tuple[Stay, ...]]:
     """Return the stays after all members of a room were told. Whoever is known (who only spoke has no stay) and not
     among them has left by now."""
-    told = list(members)
-    gone = known.keys() - {member.person_id for member in told}
-    return removed(added(known, told, now), gone, now)
+    listed = list(members)
+    gone = known.keys() - {member.person_id for member in listed}
+    return removed(added(known, listed, now), gone, now)
 
 
 def added(known: Stays, members: Iterable[Member], now: datetime) -> dict[str, tuple[Stay, ...]]:
     """Return the stays after members were told. A stay with times replaces those known of the person that it may be;
     those that ended before it or began after it stay. Without times, a person who is there already stays."""
-    found = {person: tuple(stays) for person, stays in known.items()}
+    stays_by_person = {person: tuple(stays) for person, stays in known.items()}
     timed: dict[str, list[Stay]] = {}
     for member in members:
         new = Stay(now, member.joined_at, member.left_at)
-        stays = found.get(member.person_id, ())
+        stays = stays_by_person.get(member.person_id, ())
         if member.joined_at or member.left_at:
-            told = timed.setdefault(member.person_id, [])
-            stays = tuple(one for one in stays if one in told or _ended_before(one, new) or _ended_before(new, one))
-            told.append(new)
+            given = timed.setdefault(member.person_id, [])
+            stays = tuple(
+                stay for stay in stays if stay in given or _ended_before(stay, new) or _ended_before(new, stay)
+            )
+            given.append(new)
         elif any(stay.left_at is None for stay in stays):
             continue
-        later = [one for one in stays if _ended_before(new, one)]
-        found[member.person_id] = (*(one for one in stays if one not in later), new, *later)
-    return found
+        later = [stay for stay in stays if _ended_before(new, stay)]
+        stays_by_person[member.person_id] = (*(stay for stay in stays if stay not in later), new, *later)
+    return stays_by_person
 
 
-def _ended_before(one: Stay, other: Stay) -> bool:
+def _ended_before(stay: Stay, other: Stay) -> bool:
     """Return True if the stay ended before the other began, or before that was told if it goes on and nobody knows when
     it began."""
     began = other.joined_at or (other.told_at if other.left_at is None else BEGINNING)
-    return one.left_at is not None and one.left_at <= began
+    return stay.left_at is not None and stay.left_at <= began
 
 
 def removed(known: Stays, people: Collection[str], at: datetime) -> dict[str, tuple[Stay, ...]]:
     """Return the stays after these people left. Somebody who was never told is noted as gone, too."""
-    found = {person: tuple(stays) for person, stays in known.items()}
+    stays_by_person = {person: tuple(stays) for person, stays in known.items()}
     for person in people:
-        stays = found.get(person, ()) or (Stay(at),)
-        found[person] = tuple(replace(one, left_at=at) if one.left_at is None else one for one in stays)
-    return found
+        stays = stays_by_person.get(person, ()) or (Stay(at),)
+        stays_by_person[person] = tuple(replace(stay, left_at=at) if stay.left_at is None else stay for stay in stays)
+    return stays_by_person
 
 
 def kinds_before(
@@ -251,10 +253,10 @@ def kinds_before(
         begin = now if since is None else since
     kept: list[PastKind] = []
     start = BEGINNING
-    for one in (*past, PastKind(kind, END)):
+    for past_kind in (*past, PastKind(kind, END)):
         if start < begin:
-            kept.append(PastKind(one.kind, min(one.until, begin)))
-        start = one.until
+            kept.append(PastKind(past_kind.kind, min(past_kind.until, begin)))
+        start = past_kind.until
     while kept and kept[-1].kind is wanted:
         kept.pop()
     return tuple(kept)
@@ -294,13 +296,13 @@ def _windows_as(kind: RoomKind, room: RoomPeople) -> tuple[Window, ...]:
     """Return when the room was of that kind. What is said at the moment of a change counts to the kind after it."""
     if not room.past_kinds:
         return ALWAYS if room.kind is kind else NEVER
-    found: list[Window] = []
+    windows: list[Window] = []
     start = BEGINNING
-    for one in room.past_kinds:
-        if one.kind is kind:
-            found.append(Window(start, one.until - _MICROSECOND))
-        start = one.until
-    return (*found, Window(start, END)) if room.kind is kind else tuple(found)
+    for past_kind in room.past_kinds:
+        if past_kind.kind is kind:
+            windows.append(Window(start, past_kind.until - _MICROSECOND))
+        start = past_kind.until
+    return (*windows, Window(start, END)) if room.kind is kind else tuple(windows)
 
 
 def people_of(viewer: Viewer, own: RoomPeople | None, now: datetime) -> frozenset[str] | None:
@@ -335,7 +337,7 @@ def may_see(memory: Version, view: View) -> bool:
     whenever its evidence was said. A memory without evidence belongs to the caller who added it, and is for all."""
     if not view.shares.isdisjoint(memory.shared_with):
         return True
-    return all(covers(view.windows.get(one.room_id, NEVER), one.first, one.last) for one in memory.evidence)
+    return all(covers(view.windows.get(room.room_id, NEVER), room.first, room.last) for room in memory.evidence)
 
 
 def shown(memories: Iterable[KnownVersion], view: View) -> tuple[list[KnownVersion], frozenset[str]]:
@@ -355,15 +357,15 @@ class EvidenceTable:
     """The evidence of many memories in arrays, so that `may_see` is answered for all of them at once."""
 
     def __init__(self, memories: Sequence[Version]) -> None:
-        rows = [(place, one) for place, memory in enumerate(memories) for one in memory.evidence]
-        names = sorted({one.room_id for _, one in rows})
+        rows = [(place, room) for place, memory in enumerate(memories) for room in memory.evidence]
+        names = sorted({room.room_id for _, room in rows})
         codes = {name: code for code, name in enumerate(names)}
         self._names = names
         self._size = len(memories)
         self._owners = np.array([place for place, _ in rows], np.int64)
-        self._rooms = np.array([codes[one.room_id] for _, one in rows], np.int64)
-        self._first = np.array([_micros(one.first) for _, one in rows], np.int64)
-        self._last = np.array([_micros(one.last) for _, one in rows], np.int64)
+        self._rooms = np.array([codes[room.room_id] for _, room in rows], np.int64)
+        self._first = np.array([_micros(room.first) for _, room in rows], np.int64)
+        self._last = np.array([_micros(room.last) for _, room in rows], np.int64)
         self._shared = [(place, memory.shared_with) for place, memory in enumerate(memories) if memory.shared_with]
         self.rooms = rooms_named(memories)
 
@@ -375,11 +377,11 @@ class EvidenceTable:
             bounds = [_bounds(its[number]) if number < len(its) else _NO_TIME for its in windows]
             start, end = np.array(bounds, np.int64).T
             covered |= (start[self._rooms] <= self._first) & (self._last <= end[self._rooms])
-        found = np.ones(self._size, np.bool_)
-        found[self._owners[~covered]] = False
+        visible_rows = np.ones(self._size, np.bool_)
+        visible_rows[self._owners[~covered]] = False
         for place, targets in self._shared:
-            found[place] |= not view.shares.isdisjoint(targets)
-        return found
+            visible_rows[place] |= not view.shares.isdisjoint(targets)
+        return visible_rows
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -399,19 +401,19 @@ def covers(windows: Sequence[Window], first: datetime, last: datetime) -> bool:
     return any(window.start <= first and last <= window.end for window in windows)
 
 
-def evidence_of(said: Iterable[tuple[str, datetime]], kept: Iterable[EvidenceRoom] = ()) -> tuple[EvidenceRoom, ...]:
+def evidence_of(sayings: Iterable[tuple[str, datetime]], kept: Iterable[EvidenceRoom] = ()) -> tuple[EvidenceRoom, ...]:
     """Return the evidence of what was said, each with room and time, together with earlier evidence; by room."""
-    found: dict[str, EvidenceRoom] = {}
-    for one in (*kept, *(EvidenceRoom(room_id, at, at) for room_id, at in said)):
-        known = found.get(one.room_id, one)
-        found[one.room_id] = EvidenceRoom(one.room_id, min(known.first, one.first), max(known.last, one.last))
-    return tuple(found[name] for name in sorted(found))
+    rooms: dict[str, EvidenceRoom] = {}
+    for room in (*kept, *(EvidenceRoom(room_id, at, at) for room_id, at in sayings)):
+        known = rooms.get(room.room_id, room)
+        rooms[room.room_id] = EvidenceRoom(room.room_id, min(known.first, room.first), max(known.last, room.last))
+    return tuple(rooms[name] for name in sorted(rooms))
 
 
 def rooms_named(memories: Iterable[Version]) -> set[str]:
     """Return the rooms that decide about these memories: those of the evidence, and those shared with."""
     shared = {target for memory in memories for target in memory.shared_with if target != EVERYONE}
-    return {one.room_id for memory in memories for one in memory.evidence} | {
+    return {room.room_id for memory in memories for room in memory.evidence} | {
         target.removeprefix("room:") for target in shared
     }
 
@@ -433,7 +435,7 @@ def _presence(room: RoomPeople, person: str) -> tuple[Window, ...]:
     there = tuple(_window(stay, presence.spoke) for stay in presence.stays) or spoke
     if not any(stay.left_at for stay in presence.stays):
         alone = _windows_as(RoomKind.DIRECT, room)
-        there += tuple(one for one in alone if any(known.start <= one.end for known in there))
+        there += tuple(window for window in alone if any(known.start <= window.end for known in there))
     return there if len(there) == 1 else _joined(sorted(there))
 
 
@@ -447,27 +449,27 @@ def _window(stay: Stay, spoke: Window | None) -> Window:
 def _joined(windows: Iterable[Window]) -> tuple[Window, ...]:
     """Return windows that do not touch each other; the given ones are in order. One that begins with the next
     microsecond goes on."""
-    found: list[Window] = []
+    joined_windows: list[Window] = []
     for window in windows:
-        if found and window.start - found[-1].end <= _MICROSECOND:
-            found[-1] = Window(found[-1].start, max(found[-1].end, window.end))
+        if joined_windows and window.start - joined_windows[-1].end <= _MICROSECOND:
+            joined_windows[-1] = Window(joined_windows[-1].start, max(joined_windows[-1].end, window.end))
         else:
-            found.append(window)
-    return tuple(found)
+            joined_windows.append(window)
+    return tuple(joined_windows)
 
 
-def _both(one: Sequence[Window], other: Sequence[Window]) -> tuple[Window, ...]:
-    return tuple(_overlaps(one, other))
+def _both(windows: Sequence[Window], other: Sequence[Window]) -> tuple[Window, ...]:
+    return tuple(_overlaps(windows, other))
 
 
-def _overlaps(one: Sequence[Window], other: Sequence[Window]) -> Iterator[Window]:
+def _overlaps(windows: Sequence[Window], other: Sequence[Window]) -> Iterator[Window]:
     """Yield the time that is in both, in order. Both are in order and do not overlap in themselves."""
     i = j = 0
-    while i < len(one) and j < len(other):
-        start, end = max(one[i].start, other[j].start), min(one[i].end, other[j].end)
+    while i < len(windows) and j < len(other):
+        start, end = max(windows[i].start, other[j].start), min(windows[i].end, other[j].end)
         if start <= end:
             yield Window(start, end)
-        if one[i].end < other[j].end:
+        if windows[i].end < other[j].end:
             i += 1
         else:
             j += 1
@@ -506,10 +508,10 @@ class TimedMove:
     at: datetime
 
 
-def kind_learned(known: RoomKind | None, told: RoomKind | None) -> RoomKind | None:
+def kind_learned(known: RoomKind | None, new_kind: RoomKind | None) -> RoomKind | None:
     """Return the kind of a room after an export told one. An export never opens a room: what is known stays, unless it
     is `public` and the export says otherwise; then it counts for all times."""
-    return told or known if known in (None, RoomKind.PUBLIC) else known
+    return new_kind or known if known in (None, RoomKind.PUBLIC) else known
 
 
 def moves_by_id(move: Move, at: datetime, names: Mapping[str, str]) -> list[TimedMove]:
@@ -517,8 +519,8 @@ def moves_by_id(move: Move, at: datetime, names: Mapping[str, str]) -> list[Time
     went, and none came; if nobody has it, the name is the id."""
     if not move.by_name or move.person in names:
         return [TimedMove(move.person, move.came, at)]
-    found = [one for one, name in names.items() if name == move.person] or [move.person]
-    return [] if move.came and len(found) > 1 else [TimedMove(one, move.came, at) for one in found]
+    people = [person for person, name in names.items() if name == move.person] or [move.person]
+    return [] if move.came and len(people) > 1 else [TimedMove(person, move.came, at) for person in people]
 
 
 def stays_learned(
@@ -529,13 +531,13 @@ def stays_learned(
 ) -> dict[str, tuple[Stay, ...]]:
     """Return the stays after an export was read. `known`: of all who are known, without a stay for those who only
     spoke. If the export lists the members, whoever is not among them is gone."""
-    found = {person: tuple(stays) for person, stays in known.items()}
+    stays_by_person = {person: tuple(stays) for person, stays in known.items()}
     for move in sorted(moves, key=lambda move: move.at):
-        stays = found.get(move.person, ())
-        found[move.person] = _came(stays, move.at, now) if move.came else _went(stays, move.at, now)
+        stays = stays_by_person.get(move.person, ())
+        stays_by_person[move.person] = _came(stays, move.at, now) if move.came else _went(stays, move.at, now)
     if facts.members is None:
-        return {person: stays for person, stays in found.items() if stays}
-    return all_members(found, [Member(person, facts.since) for person in facts.members], now)
+        return {person: stays for person, stays in stays_by_person.items() if stays}
+    return all_members(stays_by_person, [Member(person, facts.since) for person in facts.members], now)
 
 
 def _came(stays: tuple[Stay, ...], at: datetime, now: datetime) -> tuple[Stay, ...]:

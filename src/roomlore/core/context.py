@@ -24,7 +24,7 @@ from roomlore.core.relevance import (
     same_root,
 )
 from roomlore.core.sessions.window import Count
-from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, speaks, timed
+from roomlore.core.transcript import ShownMessage, Speakers, Transcript, language_of, local, people_of, speaks, timed
 
 SAME_THREAD_FROM = 0.5
 PAUSE = timedelta(minutes=3)
@@ -69,7 +69,9 @@ class Context:
         made of the messages shown. '' if the strategy tells no threads, as `recent`."""
         from roomlore.core.digest.talks import summary_of  # its patterns take a tenth of a second to compile
 
-        return summary_of([one.entry for one in self.messages if one.entry is not None and speaks(one.message)])
+        return summary_of(
+            [message.entry for message in self.messages if message.entry is not None and speaks(message.message)]
+        )
 
     def to_messages(
         self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo | None = None
@@ -101,7 +103,7 @@ class Context:
         shown = timed(self.messages, there)
         if query is not None:
             answered = self.parent if self.parent_probability >= ANSWERS_FROM else None
-            shown.append(Shown(query, query.reply_to or answered, local(query.sent_at, there)))
+            shown.append(ShownMessage(query, query.reply_to or answered, local(query.sent_at, there)))
         return _transcript(shown, query, own)
 
 
@@ -113,10 +115,10 @@ def _by_nobody(_: Message) -> bool:
     return False
 
 
-def _transcript(shown: Sequence[Shown], query: Message | None, own: Callable[[Message], bool]) -> Transcript:
-    messages = [one.message for one in shown]
-    names = {name for one in messages if own(one) for name in (one.sender_id, one.sender_name) if name}
-    people = people_of((one for one in messages if not own(one)), {})
+def _transcript(shown: Sequence[ShownMessage], query: Message | None, own: Callable[[Message], bool]) -> Transcript:
+    messages = [shown_message.message for shown_message in shown]
+    names = {name for message in messages if own(message) for name in (message.sender_id, message.sender_name) if name}
+    people = people_of((message for message in messages if not own(message)), {})
     speakers = Speakers(people, agents=names)
     return Transcript(shown, speakers=speakers, own=own, language=language_of(messages, query))
 
@@ -124,7 +126,7 @@ def _transcript(shown: Sequence[Shown], query: Message | None, own: Callable[[Me
 def rendered_tokens(candidates: Sequence[Candidate], *, zone: tzinfo, count: Count) -> int:
     """Return the tokens of the candidates as `to_prompt` and `to_messages` show them, of the longer of the two."""
     shown = timed(candidates, zone)
-    chat = [one["content"] for one in _transcript(shown, None, _by_assistant).messages()]
+    chat = [message["content"] for message in _transcript(shown, None, _by_assistant).messages()]
     whole, *parts = count([_transcript(shown, None, _by_nobody).prompt(), *chat])
     return max(whole, sum(parts))
 
@@ -323,7 +325,7 @@ def in_other_thread(message: StoredMessage, target: StoredMessage) -> bool:
 
 
 def has_topics(messages: Iterable[Message]) -> bool:
-    return any(one.topic_id is not None for one in messages)
+    return any(message.topic_id is not None for message in messages)
 
 
 def topic_last(
@@ -333,8 +335,8 @@ def topic_last(
     they are not among `before`."""
     if not has_topics((target, *before)):
         return before
-    own = of_topic or [one for one in before if one.topic_id == target.topic_id]
-    return [*(one for one in before if one.topic_id != target.topic_id), *own]
+    own = of_topic or [message for message in before if message.topic_id == target.topic_id]
+    return [*(message for message in before if message.topic_id != target.topic_id), *own]
 
 
 def follows_pause(at: datetime, previous_at: datetime | None) -> bool:
@@ -368,21 +370,21 @@ def filled(
     say something. `paused`: the message follows a pause; then the newest, up to two fifths of `most`, come before what
     is merely likely. `answers`: what search found, likeliest first.
     """
-    spoken = (one.arrival for one in reversed(before) if len(before) <= SMALL_ROOM or says_something(one))
+    spoken = (message.arrival for message in reversed(before) if len(before) <= SMALL_ROOM or says_something(message))
     newest = list(islice(spoken, least + len(chosen) + MORE_ANSWERS))
     likeliest = sorted(chosen, key=lambda arrival: -chosen[arrival])
     best = set(islice(answers, MORE_ANSWERS))
     sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in best]
     late = newest[: min(least, most * 2 // 5)] if paused else []
     wanted = list(dict.fromkeys((*sure, *late, *likeliest)))
-    found = [arrival for arrival in answers if arrival not in wanted][: min(MORE_ANSWERS, most // 4)]
-    shown = wanted[: max(min(len(sure), most), most - len(found))]
-    found = found[: most - len(shown)]
-    others = [arrival for arrival in newest if arrival not in shown and arrival not in found]
-    shown += others[: max(0, min(least, most - len(found)) - len(shown))]
+    more_answers = [arrival for arrival in answers if arrival not in wanted][: min(MORE_ANSWERS, most // 4)]
+    shown = wanted[: max(min(len(sure), most), most - len(more_answers))]
+    more_answers = more_answers[: most - len(shown)]
+    others = [arrival for arrival in newest if arrival not in shown and arrival not in more_answers]
+    shown += others[: max(0, min(least, most - len(more_answers)) - len(shown))]
     shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
-    chances = {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)}
-    return Filled(chances, frozenset({*best, *found}))
+    chances = {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *more_answers)}
+    return Filled(chances, frozenset({*best, *more_answers}))
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:
@@ -452,17 +454,20 @@ def within_tokens(candidates: Sequence[Candidate], most: int | None, size: Size)
     """
     if most is None or size(candidates) <= most:
         return list(candidates)
-    likeliest = sorted(candidates, key=lambda one: (-one.score, -one.message.arrival))
+    likeliest = sorted(candidates, key=lambda candidate: (-candidate.score, -candidate.message.arrival))
 
     def among(kept: Sequence[Candidate]) -> list[Candidate]:
-        arrivals = {one.message.arrival for one in kept}
-        return [one for one in candidates if one.message.arrival in arrivals]
+        arrivals = {member.message.arrival for member in kept}
+        return [candidate for candidate in candidates if candidate.message.arrival in arrivals]
 
     first = bisect_left(range(1, len(likeliest)), True, key=lambda number: size(among(likeliest[:number])) > most)
     kept = among(likeliest[:first])
     used = size(kept)
-    for one in likeliest[first + 1 :]:
-        if used + one.message.tokens + _LEAST_FRAME <= most and (tried := size(more := among([*kept, one]))) <= most:
+    for candidate in likeliest[first + 1 :]:
+        if (
+            used + candidate.message.tokens + _LEAST_FRAME <= most
+            and (tried := size(more := among([*kept, candidate]))) <= most
+        ):
             kept, used = more, tried
     return kept
 

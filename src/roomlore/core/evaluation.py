@@ -112,7 +112,7 @@ class QuestionScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forbidden:
+class ForbiddenText:
     """A text that a viewer must not be shown."""
 
     text: str
@@ -160,9 +160,9 @@ class Evaluation:
         return sum(room.window_tokens for room in self.rooms)
 
 
-def caution(found: Evaluation) -> str | None:
+def caution(evaluation: Evaluation) -> str | None:
     """Return why the share of contexts says little, None if it does not."""
-    tried = found.found.cases
+    tried = evaluation.found.cases
     if not tried or tried >= FEW_CASES:
         return None
     were = "Only 1 reply was tried" if tried == 1 else f"Only {tried} replies were tried"
@@ -171,7 +171,7 @@ def caution(found: Evaluation) -> str | None:
 
 def _sum(shares: Iterable[Share]) -> Share:
     listed = list(shares)
-    return Share(hits=sum(one.hits for one in listed), cases=sum(one.cases for one in listed))
+    return Share(hits=sum(share.hits for share in listed), cases=sum(share.cases for share in listed))
 
 
 def sampled(arrivals: Sequence[int], most: int, seed: int, room_id: str) -> list[int]:
@@ -209,10 +209,10 @@ def context_without_reply(
     arrivals.take(replace(message, reply_to=None, root_id=None))
     link, most = arrivals.entries[0].link, options.max_context_messages
     chosen = threaded_picks(link, dict(select(link, most)), most)
-    said = topic_last(message, [one.message for one in before])
+    messages = topic_last(message, [earlier.message for earlier in before])
     least = least_messages(message, room, options)
-    paused = bool(least) and follows_pause(message.dated_at, said[-1].dated_at if said else None)
-    return sorted(filled(chosen, said, least, link, most=most, paused=paused).chances)
+    paused = bool(least) and follows_pause(message.dated_at, messages[-1].dated_at if messages else None)
+    return sorted(filled(chosen, messages, least, link, most=most, paused=paused).chances)
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:
@@ -239,10 +239,10 @@ def _question(number: int, row: Mapping[str, Any]) -> Question:
     )
 
 
-def read_forbidden(rows: Iterable[Mapping[str, Any]]) -> list[Forbidden]:
+def read_forbidden(rows: Iterable[Mapping[str, Any]]) -> list[ForbiddenText]:
     """Return the forbidden texts of rows such as {"text": "...", "viewer": "room:team"}. Raise `InvalidInput`."""
     return [
-        Forbidden(text=_text(number, row, "text"), viewer=_text(number, row, "viewer"))
+        ForbiddenText(text=_text(number, row, "text"), viewer=_text(number, row, "viewer"))
         for number, row in enumerate(rows, 1)
     ]
 
@@ -256,6 +256,6 @@ def _text(number: int, row: Mapping[str, Any], name: str) -> str:
 
 def _texts(number: int, row: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = row.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         raise InvalidInput("row_value_not_list", number=number, name=name, value=f"{value!r:.60}")
     return tuple(value)

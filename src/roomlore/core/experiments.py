@@ -194,7 +194,7 @@ def training_row(record: ContextUsageRecord, entries: Sequence[Entry]) -> dict[s
     trigger = known.get(record.trigger_message_id)
     if trigger is None:
         return None
-    chosen = [known[one] for one in record.context_message_ids if one in known]
+    chosen = [known[message_id] for message_id in record.context_message_ids if message_id in known]
     return {
         "context_id": record.context_id,
         "room_id": record.room_id,

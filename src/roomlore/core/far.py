@@ -27,7 +27,7 @@ from roomlore.core.models import (
     Target,
 )
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.search.hits import Ints, RoomFacts
+from roomlore.core.search.hits import Ints, MessageFacts
 from roomlore.core.search.query import rows_of
 from roomlore.core.search.ranking import Ranked
 from roomlore.core.text import HAN, head
@@ -135,7 +135,7 @@ class Earlier:
     """
 
     ranked: tuple[Ranked, ...]
-    facts: RoomFacts
+    facts: MessageFacts
     problem: str | None = None
 
 
@@ -167,8 +167,8 @@ def signs(target: Target) -> list[float]:
     folded, features = head(text), entry.features
     length = len(_WORD.findall(folded))
     question = features.message_type is MessageType.QUESTION
-    told, general, own, standing = (bool(sign.search(folded)) for sign in (_TOLD, _GENERAL, _OWN, _STANDING))
-    asks = question or told
+    is_telling, general, own, standing = (bool(sign.search(folded)) for sign in (_TOLD, _GENERAL, _OWN, _STANDING))
+    asks = question or is_telling
     fact = asks and bool(_FACT.search(folded))
     others = any(person not in features.addressed for person in features.mentions)
     named = others or bool(_PROPER.search(text))
@@ -181,8 +181,8 @@ def signs(target: Target) -> list[float]:
         float(asks and bool(_REMEMBERING.search(folded))),
         float(asks and bool(_HAPPENED.search(folded))),
         float(standing),
-        float(told),
-        float(((question and (fact or named)) or told) and not general and (own or named or standing)),
+        float(is_telling),
+        float(((question and (fact or named)) or is_telling) and not general and (own or named or standing)),
         float(own),
         float(bool(_SPOKEN_TO.search(folded))),
         float(others),
@@ -230,14 +230,14 @@ class Past:
     @property
     def answers(self) -> dict[int, float]:
         """Return arrival to probability of the messages that `reasons` has, in its order."""
-        return {one: self.chances[one] for one in self.reasons}
+        return {arrival: self.chances[arrival] for arrival in self.reasons}
 
     def without(self, arrivals: Collection[int]) -> "Past":
         """Return the probabilities as if these messages were not there."""
         return replace(
             self,
-            chances={one: chance for one, chance in self.chances.items() if one not in arrivals},
-            reasons={one: reason for one, reason in self.reasons.items() if one not in arrivals},
+            chances={arrival: chance for arrival, chance in self.chances.items() if arrival not in arrivals},
+            reasons={arrival: reason for arrival, reason in self.reasons.items() if arrival not in arrivals},
         )
 
     def choose(self, max_messages: int) -> dict[int, float]:
@@ -249,7 +249,7 @@ class Past:
         anyway.
         """
         squared = 1.0 if self.told else 1 + MISSED * self.needed**SURENESS
-        likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
+        likeliest = sorted(self.chances.items(), key=lambda chance: (-chance[1], -chance[0]))
         size = best_size([chance for _, chance in likeliest], max_messages, squared)
         return dict(likeliest[:size])
 
@@ -263,19 +263,19 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
     A thread that is certain counts in either case.
     """
     threaded, chances, reasons = link.thread_candidates.by_arrival(), {}, {}
-    told, likely = link.has_certain_thread, needed >= MIN_NEED
+    is_certain, likely = link.has_certain_thread, needed >= MIN_NEED
     signs = evidence_signs(link, earlier)
     evidence = {arrival: _chance(EVIDENCE_WEIGHTS, values) for arrival, values in signs.items()}
-    for arrival in sorted(evidence, key=lambda one: -evidence[one]):
+    for arrival in sorted(evidence, key=lambda candidate: -evidence[candidate]):
         answering, mate = needed * evidence[arrival], threaded.get(arrival, 0.0)
-        talking = mate if told else (1 - needed) * mate
-        chances[arrival] = mate + (1 - mate) * answering if told else answering + talking
+        talking = mate if is_certain else (1 - needed) * mate
+        chances[arrival] = mate + (1 - mate) * answering if is_certain else answering + talking
         _, share, answered, answers, *_ = signs[arrival]
         if not likely and share:
             reasons[arrival] = MAYBE_FAR_REASON
         elif likely and answering >= talking and (share or answered or answers):
             reasons[arrival] = _FOUND if share else _REASONS[answered > 0, answers > 0]
-    return Past(needed, chances, reasons, told)
+    return Past(needed, chances, reasons, is_certain)
 
 
 _FOUND = FAR_REASON
@@ -298,30 +298,30 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
     last_place = len(ranked) + 1
     rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))
     shares = {hit.arrival: hit.score / best for hit in ranked}
-    found = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
+    by_arrival = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
     places = {hit.arrival: place for place, hit in enumerate(ranked, 1)}
     for hit, beside, column, odds in _turns(facts, rows[:_TURNS]):
         if places[hit] < places.get(beside, last_place):
-            values = found.setdefault(beside, [math.log(last_place), 0.0, 0.0, 0.0])
+            values = by_arrival.setdefault(beside, [math.log(last_place), 0.0, 0.0, 0.0])
             values[column] = max(values[column], odds / places[hit])
     for mate in threaded:
-        found.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
-    rows = rows_of(facts, np.fromiter(found, np.int64, len(found)))
+        by_arrival.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
+    rows = rows_of(facts, np.fromiter(by_arrival, np.int64, len(by_arrival)))
     lengths = np.log1p(np.where(rows >= 0, facts.lengths[rows], 0)) if facts.arrivals.size else rows
     return {
         arrival: [*values, threaded.get(arrival, 0.0), length]
-        for (arrival, values), length in zip(found.items(), lengths.tolist(), strict=True)
+        for (arrival, values), length in zip(by_arrival.items(), lengths.tolist(), strict=True)
     }
 
 
-def _turns(facts: RoomFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
+def _turns(facts: MessageFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
     """Return the links of the hits in these rows: (arrival of the hit, arrival of the linked message, the feature of
     the link, its probability)."""
-    found = []
+    turns = []
     for row in rows.tolist():
         hit, parent = int(facts.arrivals[row]), int(facts.parents[row])
         if rows_of(facts, np.array([parent]))[0] >= 0:
-            found.append((hit, parent, 2, float(facts.parent_odds[row])))
+            turns.append((hit, parent, 2, float(facts.parent_odds[row])))
         after = np.flatnonzero(facts.parents[row + 1 : row + 1 + _REACH] == hit) + row + 1
-        found += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
-    return found
+        turns += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
+    return turns

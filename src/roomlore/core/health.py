@@ -190,11 +190,11 @@ def judge_database(look: DatabaseLook) -> Finding:
     """Return the finding on whether roomlore can use the database."""
     known = {"engine": look.engine, "version": look.version, "mib": look.size_bytes / _MIB}
     if look.taken:
-        told = say("database.taken", tables=listed(look.taken), **known)
-        return Finding("database", "fail", told, say("database.taken.do"))
+        text = say("database.taken", tables=listed(look.taken), **known)
+        return Finding("database", "fail", text, say("database.taken.do"))
     if look.foreign:
-        told = say("database.foreign", tables=listed(look.foreign), **known)
-        return Finding("database", "warn", told, say("database.foreign.do"))
+        text = say("database.foreign", tables=listed(look.foreign), **known)
+        return Finding("database", "warn", text, say("database.foreign.do"))
     if look.version is None:
         return Finding("database", "warn", say("database.new", **known), say("database.new.do"))
     if look.version > look.head:
@@ -212,24 +212,24 @@ def judge_database(look: DatabaseLook) -> Finding:
 def judge_integrity(engine: str, faults: Sequence[str]) -> Finding:
     """Return the finding on integrity. `faults`: the engine's own report on its pages."""
     if faults:
-        said = say("integrity.damaged", faults="; ".join(faults))
-        return Finding("integrity", "fail", said, say("integrity.damaged.do"))
+        text = say("integrity.damaged", faults="; ".join(faults))
+        return Finding("integrity", "fail", text, say("integrity.damaged.do"))
     return Finding("integrity", "ok", say("integrity.sound" if engine == "sqlite" else "integrity.counted"))
 
 
 def judge_skew(seconds: float) -> Finding:
     """Return the finding on the clock. `seconds`: how far the database's clock is ahead of the local one."""
-    said = say("clock.ahead" if seconds >= 0 else "clock.behind", seconds=abs(seconds))
+    text = say("clock.ahead" if seconds >= 0 else "clock.behind", seconds=abs(seconds))
     if abs(seconds) > _SKEW_SECONDS:
-        return Finding("clock", "warn", said, say("clock.do"))
-    return Finding("clock", "ok", said)
+        return Finding("clock", "warn", text, say("clock.do"))
+    return Finding("clock", "ok", text)
 
 
 def judge_disk(free_bytes: int) -> Finding:
     """Return the finding on disk space. `free_bytes`: on the volume of the database file."""
-    said = say("disk.free", gib=free_bytes / 1024 / _MIB)
+    text = say("disk.free", gib=free_bytes / 1024 / _MIB)
     if free_bytes < _NO_DISK:
-        return Finding("disk", "fail", said, say("disk.none.do"))
+        return Finding("disk", "fail", text, say("disk.none.do"))
     if free_bytes < _LITTLE_DISK:
-        return Finding("disk", "warn", said, say("disk.little.do"))
-    return Finding("disk", "ok", said)
+        return Finding("disk", "warn", text, say("disk.little.do"))
+    return Finding("disk", "ok", text)

@@ -179,7 +179,9 @@ def _check_types(message: Message) -> None:
         raise _wrong(message, "sent_at", Phrase("wanted_years"))
     if message.role not in _ROLES:
         raise _wrong(message, "role", Phrase("wanted_one_of", known=", ".join(_ROLES)))
-    if not isinstance(message.mentions, list | tuple) or not all(isinstance(one, str) for one in message.mentions):
+    if not isinstance(message.mentions, list | tuple) or not all(
+        isinstance(mention, str) for mention in message.mentions
+    ):
         raise _wrong(message, "mentions", Phrase("wanted_tuple_of_ids"))
     if not isinstance(message.has_tool_calls, bool):
         raise _wrong(message, "has_tool_calls", Phrase("wanted_boolean"))
@@ -193,7 +195,7 @@ def _check_heard(message: StoredMessage) -> None:
     since, until = message.heard_from, message.heard_until
     if since is None and until is None:
         return
-    times = [one for one in (since, until) if isinstance(one, datetime) and one.tzinfo is not None]
+    times = [moment for moment in (since, until) if isinstance(moment, datetime) and moment.tzinfo is not None]
     if len(times) < 2 or times[0] > times[1] or not message.sent_at_estimated:
         raise _wrong(message, "heard_from", Phrase("wanted_heard_times"))
 
@@ -258,18 +260,18 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
     return intake
 
 
-def carried(told: Record | Parsed) -> Message:
+def carried(record: Record | Parsed) -> Message:
     """Return the message of an export or an archive with what only a store can know of it."""
-    return _stored(told) if told.sent_at_estimated or told.edited_at is not None else told.message
+    return _stored(record) if record.sent_at_estimated or record.edited_at is not None else record.message
 
 
-def _stored(told: Record | Parsed) -> StoredMessage:
-    since, until = told.heard or (None, None)
+def _stored(record: Record | Parsed) -> StoredMessage:
+    since, until = record.heard or (None, None)
     return StoredMessage(
-        **{one.name: getattr(told.message, one.name) for one in fields(Message)},
+        **{field_.name: getattr(record.message, field_.name) for field_ in fields(Message)},
         arrival=0,
-        sent_at_estimated=told.sent_at_estimated,
-        edited_at=told.edited_at,
+        sent_at_estimated=record.sent_at_estimated,
+        edited_at=record.edited_at,
         heard_from=since,
         heard_until=until,
     )

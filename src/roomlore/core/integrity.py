@@ -153,9 +153,9 @@ class Findings:
             self.counts = +self.counts
             self.faults = [fault for fault in self.faults if fault in known]
 
-    def note(self, where: str, found: str) -> None:
+    def note(self, where: str, text: str) -> None:
         if len(self.notes) < MAX_LISTED:
-            self.notes.append(Note(where, found))
+            self.notes.append(Note(where, text))
 
     def take(self, others: "Findings") -> None:
         """Add the findings of other checks."""
@@ -251,8 +251,8 @@ def _reason(change: Change, before: Memory | None) -> str:
     return "" if memory.change_summary == before.change_summary and not change.reason else memory.change_summary
 
 
-def _alike(one: str | None, other: str | None) -> bool:
-    return one == other or any(text is not None and has_mark(text) for text in (one, other))
+def _alike(text: str | None, other: str | None) -> bool:
+    return text == other or any(text is not None and has_mark(text) for text in (text, other))
 
 
 _FIELDS = tuple(field.name for field in fields(Memory))
@@ -363,7 +363,7 @@ class ScopeCheck:
             if parent not in elsewhere:
                 self._find("parents", f"memory {self._parents[parent]}", f"Its parent {parent} is not there.")
         self._count("changes", scope.changes, self._last)
-        self._count("active", scope.active, sum(one.active for one in self._lineages.values()))
+        self._count("active", scope.active, sum(lineage_.active for lineage_ in self._lineages.values()))
         return self._faults
 
     def _follow(self, number: int) -> None:
@@ -376,8 +376,8 @@ class ScopeCheck:
         """Check an entry, unless one before it is missing, since its initial state is then unknown."""
         if self._whole:
             where, head = f"change {change.number}", self._heads.get(change.memory.lineage_id)
-            for found in entry_faults(change, self._replayed, head):
-                self._find("log entries", where, found)
+            for fault in entry_faults(change, self._replayed, head):
+                self._find("log entries", where, fault)
 
     def _close(self, memory_id: str, change: Change) -> None:
         known = self._replayed.get(memory_id)
@@ -416,16 +416,16 @@ class ScopeCheck:
         elif expected is not None and expected not in self._lineages:
             self._find("merged into", where, f"It was merged into {expected}, which is not there.")
 
-    def _count(self, name: str, stored: int, found: int) -> None:
-        if stored != found:
-            self._find("counters", f"its {name}", f"The scope's row says {stored}; there are {found}.")
+    def _count(self, name: str, stored: int, counted: int) -> None:
+        if stored != counted:
+            self._find("counters", f"its {name}", f"The scope's row says {stored}; there are {counted}.")
 
     def _note_evolution(self, evolution_id: str | None, where: str) -> None:
         if evolution_id is not None:
             self.evolutions.setdefault(evolution_id, where)
 
-    def _find(self, check: Check, where: str, found: str) -> None:
-        self._faults.append(Fault(check, f"scope {self._scope}, {where}", found))
+    def _find(self, check: Check, where: str, text: str) -> None:
+        self._faults.append(Fault(check, f"scope {self._scope}, {where}", text))
 
 
 def _shown(versions: set[int]) -> str:

@@ -56,12 +56,12 @@ def texts_in(value: Any) -> Iterator[str]:
     elif is_id(value):
         yield str(value)
     elif isinstance(value, Mapping):
-        for name, one in value.items():
+        for name, inner in value.items():
             yield name
-            yield from texts_in(one)
+            yield from texts_in(inner)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from texts_in(one)
+        for inner in value:
+            yield from texts_in(inner)
 
 
 def is_id(value: Any) -> bool:

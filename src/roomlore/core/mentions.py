@@ -64,8 +64,8 @@ def _quotation(lines: str) -> Quotation:
 def named_author(quoted: str) -> tuple[str, str]:
     """Return the author that quoted lines may name at their beginning ('anna: ...'), and the rest; ('', all of it) if
     none."""
-    found = _AUTHOR.match(quoted)
-    return (found[1].strip(), quoted[found.end() :]) if found else ("", quoted)
+    match = _AUTHOR.match(quoted)
+    return (match[1].strip(), quoted[match.end() :]) if match else ("", quoted)
 
 
 # Possessive, since a name holds none of the characters around it except blanks: no line is read twice.
@@ -81,28 +81,28 @@ _AGENT = lazy_pattern(
 )
 
 
-class Utterance(NamedTuple):
+class SpokenText(NamedTuple):
     speaker: str
     said: str
 
 
-def utterances(text: str) -> tuple[Utterance, ...]:
+def utterances(text: str) -> tuple[SpokenText, ...]:
     """Return speaker and text of each line; empty unless nearly all lines name a speaker and speakers repeat."""
     lines = [line for line in text.splitlines() if line.strip()]
-    found = [line for line in map(_utterance, lines) if line]
-    speakers = {line.speaker for line in found}
-    if len(lines) < 2 or 5 * len(found) < 4 * len(lines) or len(speakers) > max(2, len(lines) // 2):
+    utterances_read = [line for line in map(_utterance, lines) if line]
+    speakers = {line.speaker for line in utterances_read}
+    if len(lines) < 2 or 5 * len(utterances_read) < 4 * len(lines) or len(speakers) > max(2, len(lines) // 2):
         return ()
-    return tuple(found)
+    return tuple(utterances_read)
 
 
-def _utterance(line: str) -> Utterance | None:
+def _utterance(line: str) -> SpokenText | None:
     speaker = _SPEAKER.match(line)
     if speaker is None:
         return None
-    said = line[speaker.end() :].strip()
-    said = said[1:] if said.startswith(_OPENING) else said
-    return Utterance(speaker["name"], said[:-1] if said.endswith(_CLOSING) else said)
+    text = line[speaker.end() :].strip()
+    text = text[1:] if text.startswith(_OPENING) else text
+    return SpokenText(speaker["name"], text[:-1] if text.endswith(_CLOSING) else text)
 
 
 def sounds_like_agent(name: str) -> bool:
@@ -127,28 +127,28 @@ def with_names(text: str, names: Mapping[str, str], mentioned: Collection[str]) 
     """Return the text with names for the ids of people in it: those in tags such as `<@123>`, and those in `@123` of
     whom the platform says that they are `mentioned`. `names`: by id."""
 
-    def named(found: re.Match[str]) -> str:
-        plain = found["plain"]
+    def named(match: re.Match[str]) -> str:
+        plain = match["plain"]
         if plain is None:
-            name = names.get(found["id"] or found["at"] or "")
-            return f"@{name}" if name else found[0]
+            name = names.get(match["id"] or match["at"] or "")
+            return f"@{name}" if name else match[0]
         bare = plain if plain in mentioned else plain.rstrip(".-")
         name = names.get(bare) if bare in mentioned else None
-        return f"@{name}{plain[len(bare) :]}" if name else found[0]
+        return f"@{name}{plain[len(bare) :]}" if name else match[0]
 
     return _BY_ID.sub(named, text) if "@" in text or "<at " in text else text
 
 
 def ids_named(text: str, mentioned: Collection[str]) -> set[str]:
     """Return the ids in whose place `with_names` puts names, if it is given these."""
-    found: set[str] = set()
-    for one in _BY_ID.finditer(text) if "@" in text or "<at " in text else ():
-        plain = one["plain"]
+    ids: set[str] = set()
+    for match in _BY_ID.finditer(text) if "@" in text or "<at " in text else ():
+        plain = match["plain"]
         if plain is None:
-            found |= {one["id"] or one["at"] or ""}
+            ids |= {match["id"] or match["at"] or ""}
         else:
-            found |= {plain, plain.rstrip(".-")}.intersection(mentioned)
-    return found - {""}
+            ids |= {plain, plain.rstrip(".-")}.intersection(mentioned)
+    return ids - {""}
 
 
 # An @ after a Latin letter or digit belongs to an e-mail address or a prompt, unless what follows is not Latin.

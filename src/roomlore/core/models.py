@@ -203,7 +203,9 @@ class Link:
 
     def without(self, arrivals: Collection[int]) -> "Link":
         """Return the link as if these messages were not there."""
-        kept = {one: share for one, share in self.thread_candidates.by_arrival().items() if one not in arrivals}
+        kept = {
+            arrival: share for arrival, share in self.thread_candidates.by_arrival().items() if arrival not in arrivals
+        }
         return replace(
             self,
             parent=None if self.parent in arrivals else self.parent,
@@ -508,4 +510,4 @@ class Explanation:
 
     @property
     def taken(self) -> tuple[Weighed, ...]:
-        return tuple(one for one in self.weighed if one.taken)
+        return tuple(weighed for weighed in self.weighed if weighed.taken)

@@ -18,7 +18,7 @@ class _LazyPattern:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # a copy has no pattern yet when it is asked for these
             raise AttributeError(name)
-        found = getattr(re.compile(self.pattern, self._flags), name)
+        attribute = getattr(re.compile(self.pattern, self._flags), name)
         # The next time this method is found without a call.
-        setattr(self, name, found)
-        return found
+        setattr(self, name, attribute)
+        return attribute

@@ -84,9 +84,9 @@ def passages(text: str) -> list[str]:
     below the least weight."""
     whole = text.strip()
     lines = [line.strip() for line in whole.splitlines()] if "\n" in whole else []
-    sentences = [one.strip() for line in lines or [whole] for one in _SENTENCE.split(line)]
-    told = [one for one in dict.fromkeys([whole, *lines]) if weight(one) >= MIN]
-    return list(dict.fromkeys([*told, *(one for one in sentences if weight(one) >= SURE)]))
+    sentences = [part.strip() for line in lines or [whole] for part in _SENTENCE.split(line)]
+    whole_lines = [line for line in dict.fromkeys([whole, *lines]) if weight(line) >= MIN]
+    return list(dict.fromkeys([*whole_lines, *(sentence for sentence in sentences if weight(sentence) >= SURE)]))
 
 
 class Traces:
@@ -98,7 +98,7 @@ class Traces:
     `names`: the names that others use, removed only if `and_names` is set.
     """
 
-    def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
+    def __init__(self, user_id: str, texts: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self.user_id = user_id
         word, flags = _word(user_id), re.IGNORECASE if user_id.lower() != user_id.upper() else 0
         # An id that tells nothing by itself counts only where it is addressed.
@@ -110,11 +110,11 @@ class Traces:
         self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_MIN)
         self._names = _any_of(self.names)
         self._calls = _any_of(self.names, before=f"@{_ISOLATES}", flags=re.IGNORECASE)
-        self.said = frozenset(said)
+        self.said = frozenset(texts)
         lengths: dict[str, set[int]] = {}
         for passage in self.said:
             lengths.setdefault(passage[:_ANCHOR], set()).add(len(passage))
-        self._lengths = {anchor: sorted(found, reverse=True) for anchor, found in lengths.items()}
+        self._lengths = {anchor: sorted(sizes, reverse=True) for anchor, sizes in lengths.items()}
 
     def and_also(self, more: "Traces") -> "Traces":
         """Return the traces of the same person with further ones added."""
@@ -131,27 +131,27 @@ class Traces:
         at, last = 0, len(text) - _ANCHOR
         while at <= last:
             lengths = self._lengths.get(text[at : at + _ANCHOR])
-            found = self._at(text, at, lengths, counts) if lengths else 0
-            if found:
-                yield at, at + found
-            at += found or 1
+            size = self._at(text, at, lengths, counts) if lengths else 0
+            if size:
+                yield at, at + size
+            at += size or 1
 
     def quotes(self, text: str, counts: Callable[[str], bool] = _always) -> list[Span]:
         """Return the positions of passages that count and are quoted."""
-        found = list(self.repeats(text, counts))
-        quotations = [one.span() for one in _QUOTATION.finditer(text)] if found else []
-        return [span for span in found if _within(span, quotations)]
+        spans = list(self.repeats(text, counts))
+        quotations = [match.span() for match in _QUOTATION.finditer(text)] if spans else []
+        return [span for span in spans if _within(span, quotations)]
 
     def ids(self, text: str, *, named: bool = False) -> Iterator[Span]:
         """Yield the position of each mention of the id. `named`: the text is known to name the person, so that an
         ordinary word is the id too."""
         if self._lowered in text.lower():
-            yield from (found.span() for found in (self._word if named else self._id).finditer(text))
+            yield from (match.span() for match in (self._word if named else self._id).finditer(text))
 
     def calls(self, text: str) -> Iterator[Span]:
         """Yield the position of the name in each '@name'."""
         if self._calls and "@" in text:
-            yield from (found.span(1) for found in self._calls.finditer(text))
+            yield from (match.span(1) for match in self._calls.finditer(text))
 
     def has_id(self, text: str) -> bool:
         """Return True if the text, or the identifier that it is, mentions the id."""
@@ -194,8 +194,8 @@ class Traces:
             return True
         if self.user_id not in name or self.user_id in _OWN_WORDS:
             return False
-        found = (one for one in self._word.finditer(name) if one.group() == self.user_id)
-        return any(_stands_alone(name, *one.span()) for one in found)
+        matches = (match for match in self._word.finditer(name) if match.group() == self.user_id)
+        return any(_stands_alone(name, *match.span()) for match in matches)
 
     def redact(self, text: str, *, and_names: bool = False) -> str:
         """Return the text with a mark in place of each trace; the person's id alone becomes the mark."""
@@ -203,7 +203,7 @@ class Traces:
             return mark(text)
         spans = [*self.ids(text, named=and_names), *self.repeats(text)]
         if and_names and self._names:
-            spans += [found.span() for found in self._names.finditer(text)]
+            spans += [match.span() for match in self._names.finditer(text)]
         return cut_out(text, spans)
 
     def redact_name(self, name: str) -> str:
@@ -286,18 +286,18 @@ _LINE_MIN = 8
 _INDENT = lazy_pattern(r"^[>＞\s]*+", re.MULTILINE)
 
 
-def without_copies(text: str, said: Iterable[str]) -> str:
+def without_copies(text: str, copied: Iterable[str]) -> str:
     """Return the text with a mark in place of every run, line or quoted line that it shares with one of these texts."""
     spans: list[Span] = []
-    for one in said:
-        spans += [*_shared(text, one), *_repeated(text, one)]
+    for copied_text in copied:
+        spans += [*_shared(text, copied_text), *_repeated(text, copied_text)]
     return cut_out(text, spans)
 
 
-def _shared(text: str, said: str) -> list[Span]:
+def _shared(text: str, copied_text: str) -> list[Span]:
     spans: list[Span] = []
     for size in (_WIDE_RUN, _RUN):
-        known = {said[at : at + size] for at in range(len(said) - size + 1)}
+        known = {copied_text[at : at + size] for at in range(len(copied_text) - size + 1)}
         if size == _WIDE_RUN:
             known = {run for run in known if _is_wide(run)}
         if known:
@@ -305,8 +305,8 @@ def _shared(text: str, said: str) -> list[Span]:
     return spans
 
 
-def _repeated(text: str, said: str) -> list[Span]:
-    lines = {line.strip() for line in said.splitlines()} - {""}
+def _repeated(text: str, copied_text: str) -> list[Span]:
+    lines = {line.strip() for line in copied_text.splitlines()} - {""}
     spans = [span for span in _quoted(text) if text[slice(*span)] in lines]
     for line in lines:
         if weight(line) >= _LINE_MIN:
@@ -376,12 +376,12 @@ class ForgetReport:
 
     def after(self, earlier: "ForgetReport") -> "ForgetReport":
         """Return the report of this run together with that of an earlier one, which left something."""
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: tuple(dict.fromkeys((*getattr(earlier, name), *getattr(self, name)))) for name in LISTED
         }
-        told |= {name: getattr(self, name) or getattr(earlier, name) for name in ("checked", "same_words")}
+        values |= {name: getattr(self, name) or getattr(earlier, name) for name in ("checked", "same_words")}
         places = dict(Counter(earlier.places) + Counter(self.places))
-        return replace(self, places=places, started_at=earlier.started_at, **told)
+        return replace(self, places=places, started_at=earlier.started_at, **values)
 
     @property
     @in_json
@@ -438,8 +438,8 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:
         changed = change(str(value))
         return value if changed == str(value) else changed
     if isinstance(value, Mapping):
-        return {change(name): each_text(one, change) for name, one in value.items()}
-    return [each_text(one, change) for one in value] if isinstance(value, list | tuple) else value
+        return {change(name): each_text(inner, change) for name, inner in value.items()}
+    return [each_text(inner, change) for inner in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +478,7 @@ def without_person(message: StoredMessage, traces: Traces, *, taken: Taken, gone
         message,
         text=taken.redact(message.text, traces),
         metadata=each_text(message.metadata, change),
-        mentions=tuple(one for one in message.mentions if one != traces.user_id),
+        mentions=tuple(mention for mention in message.mentions if mention != traces.user_id),
         reply_to=_kept(message.reply_to, traces, gone),
         root_id=_kept(message.root_id, traces, gone),
         topic_id=_kept(message.topic_id, traces, ()),  # a label of others too, though its message is gone
@@ -502,7 +502,7 @@ def _kept(name: str | None, traces: Traces, gone: Container[str]) -> str | None:
 
 
 def _others(sender_ids: Sequence[str], traces: Traces) -> tuple[str, ...]:
-    return tuple(one for one in sender_ids if one != traces.user_id)
+    return tuple(sender_id for sender_id in sender_ids if sender_id != traces.user_id)
 
 
 def _reply_without(reply: ReplyInfo | None, traces: Traces, gone: Container[str]) -> ReplyInfo | None:
@@ -587,12 +587,14 @@ class Redaction:
 
     def _people(self, memory: Memory) -> dict[str, Any]:
         """Return whom it is about and who said it, without the person."""
-        others = tuple(one for one in memory.said_by if not self.traces.named_in(one))
+        others = tuple(person for person in memory.said_by if not self.traces.named_in(person))
         return {"owner": self.traces.redact_name(memory.owner), "said_by": others}
 
     def _evidence(self, memory: Memory) -> tuple[EvidenceRoom, ...]:
         """Return the evidence, which stays although messages go: without it the memory would be for all."""
-        return evidence_of((), (replace(one, room_id=self.traces.redact_name(one.room_id)) for one in memory.evidence))
+        return evidence_of(
+            (), (replace(room, room_id=self.traces.redact_name(room.room_id)) for room in memory.evidence)
+        )
 
     def statements(self, memories: Iterable[Memory]) -> dict[str, str]:
         """Return the changed statements, old to new, since entries of the log contain the earlier statement."""
@@ -611,21 +613,21 @@ class Redaction:
         )
 
     def _before(self, change: Change, statements: Mapping[str, str]) -> str | None:
-        said = change.old_statement
-        if said is None:
+        statement = change.old_statement
+        if statement is None:
             return None
         if self.whole or (self.emptied and self.rests_on_them_alone(change.memory)):
-            return mark(said)
-        return statements.get(said, self._others(change.memory)(said))
+            return mark(statement)
+        return statements.get(statement, self._others(change.memory)(statement))
 
     def _change(self, memory: Memory) -> Callable[[str], str]:
         """Return the rewrite for a memory the person only mentioned: names stay, since they may be another person's."""
         if not self.theirs(memory):
             return self._others(memory)
-        said = [text for text in map(self.texts_of, memory.sources) if text]
+        texts = [text for text in map(self.texts_of, memory.sources) if text]
 
         def change(text: str) -> str:
-            return self.traces.redact(without_copies(text, said), and_names=True)
+            return self.traces.redact(without_copies(text, texts), and_names=True)
 
         return change
 

@@ -76,13 +76,13 @@ def is_label(name: str) -> bool:
     return _bare(name) in _LABELS
 
 
-def _untagged(found: re.Match[str]) -> str:
+def _untagged(match: re.Match[str]) -> str:
     """Neutralise tags, and special tokens such as `<|im_end|>` or `<｜User｜>`, which some servers read in any text."""
-    signs, name = found["signs"], found["name"]
+    signs, name = match["signs"], match["name"]
     visible = INVISIBLE.sub("", signs or "")
     token = (name and visible.endswith(("|", "｜"))) or _TOKEN.search(visible)
-    if found["header"] or not (token or _begins_with_tag(name)):
-        return found[0]
+    if match["header"] or not (token or _begins_with_tag(name)):
+        return match[0]
     return signs.translate(_OPENERS) + name
 
 
@@ -98,14 +98,14 @@ def _begins_with_tag(name: str) -> bool:
     return False
 
 
-def _unlabelled(found: re.Match[str]) -> str:
-    label = found["label"]
+def _unlabelled(match: re.Match[str]) -> str:
+    label = match["label"]
     if not is_label(label):
-        return found[0]
+        return match[0]
     end = len(label)
     while not label[end - 1].isalnum():
         end -= 1
-    return f"{found['before']}‹{label[:end]}›{label[end:]}"
+    return f"{match['before']}‹{label[:end]}›{label[end:]}"
 
 
 def _bare(name: str) -> str:

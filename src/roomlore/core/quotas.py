@@ -34,7 +34,7 @@ class Quotas:
         return replace(self, **{name: most for name, most in limits.items() if name in LIMITS})
 
 
-LIMITS: tuple[str, ...] = tuple(one.name for one in fields(Quotas))
+LIMITS: tuple[str, ...] = tuple(field.name for field in fields(Quotas))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +75,18 @@ def block_of(most: int) -> int:
     return max(1, most // _BLOCKS)
 
 
-def exceeded(limit: str, *, used: int, asked: int, most: int, now: datetime) -> QuotaExceeded:
+def exceeded(limit: str, *, used: int, wanted: int, most: int, now: datetime) -> QuotaExceeded:
     """Return the error about a limit that does not allow `asked` more."""
     resets_at = period_of(limit, now)[1]
     wait = None if resets_at is None else max((resets_at - now).total_seconds(), 0.0)
     kind = TokensExceeded if limit == TOKENS else QuotaExceeded
     text = Phrase(
-        "quota_used_up_by_more" if asked > 1 and used < most else "quota_used_up",
+        "quota_used_up_by_more" if wanted > 1 and used < most else "quota_used_up",
         used=f"{used:,}",
         allowed=Phrase(_ALLOWED[limit], count=f"{most:,}"),
         limit=limit,
-        more=f"{asked:,}",
-        advice=_advice(asked, most, resets_at),
+        more=f"{wanted:,}",
+        advice=_advice(wanted, most, resets_at),
     )
     return kind(
         text,
@@ -98,10 +98,10 @@ def exceeded(limit: str, *, used: int, asked: int, most: int, now: datetime) -> 
     )
 
 
-def _advice(asked: int, most: int, resets_at: datetime | None) -> Phrase:
+def _advice(wanted: int, most: int, resets_at: datetime | None) -> Phrase:
     if resets_at is None:
         return Phrase("quota_advice_delete")
-    if asked > most:
+    if wanted > most:
         return Phrase("quota_advice_fewer")
     return Phrase("quota_advice_wait", time=f"{resets_at:%Y-%m-%d %H:%M}")
 

@@ -159,7 +159,7 @@ _FIRST = (
     "heard_until", "edited_at",
 )  # fmt: skip
 """The first fields of a record, in this order; the others follow as the dataclass lists them."""
-FIELDS = tuple(dict.fromkeys((*_FIRST, *(one.name for one in fields(Message)))))
+FIELDS = tuple(dict.fromkeys((*_FIRST, *(field_.name for field_ in fields(Message)))))
 
 UNIX_TEXT = r"^(-?([0-9]{1,7}|[0-9]{9,10})|[0-9]{11,19})(\.[0-9]{1,6})?$"
 """A Unix time as text, in any unit; eight digits are a day."""
@@ -223,13 +223,15 @@ def split_correction(record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Corr
     if _CORRECTED not in record:
         return record, None
     rest = {name: value for name, value in record.items() if name != _CORRECTED}
-    said = record[_CORRECTED]
-    if not isinstance(said, Mapping) or set(said) != {"answers", "by", "at"}:
-        raise _wrong(_CORRECTED, said, Phrase("wanted_correction"))
-    at = _time(said, "at")
+    correction = record[_CORRECTED]
+    if not isinstance(correction, Mapping) or set(correction) != {"answers", "by", "at"}:
+        raise _wrong(_CORRECTED, correction, Phrase("wanted_correction"))
+    at = _time(correction, "at")
     if at is None:
-        raise _wrong("at", said["at"], Phrase("wanted_time_at"))
-    return rest, CorrectedLink(_optional_name(said, "answers"), _typed(said, "by", str, "wanted_text", ""), at)
+        raise _wrong("at", correction["at"], Phrase("wanted_time_at"))
+    return rest, CorrectedLink(
+        _optional_name(correction, "answers"), _typed(correction, "by", str, "wanted_text", ""), at
+    )
 
 
 def from_record(record: Mapping[str, Any]) -> Record:
@@ -270,18 +272,18 @@ def all_wrong(record: Mapping[str, Any], read: Callable[[dict[str, Any]], object
     has_room = any(name in record for name in ROOM_NAMES)
     alone = [{**needed, **strange}] if strange else []
     alone += [_without(needed, name) for name in needed if name not in record and not (name == "room_id" and has_room)]
-    for name in (one for one in record if one not in strange):
+    for name in (column for column in record if column not in strange):
         alone.append(_without(needed, "room_id" if name in ROOM_NAMES else name) | {name: record[name]})
-    for one in alone:
+    for reader in alone:
         try:
-            read(one)
+            read(reader)
         except InvalidInput as error:
             errors.append(str(error))
     return InvalidInput(also(errors)) if errors else first
 
 
 def _without(record: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {one: value for one, value in record.items() if one != name}
+    return {column: value for column, value in record.items() if column != name}
 
 
 def heard_in(record: Mapping[str, Any], *, estimated: bool = True) -> tuple[datetime, datetime] | None:
@@ -301,21 +303,21 @@ _OTHER_NAMES = {"message_id": "id", "user_id": "sender_id", "content": "text", "
 def with_own_names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message that may call its fields `message_id`, `user_id`, `content` and `timestamp` under their names
     here. Raise `InvalidInput` if one is given under both names."""
-    found = dict(record)
+    renamed = dict(record)
     for other, own in _OTHER_NAMES.items():
         if other in record:
             if own in record:
                 raise InvalidInput("record_names_alike", own=own, other=other)
-            found[own] = found.pop(other)
-    return found
+            renamed[own] = renamed.pop(other)
+    return renamed
 
 
 def _readable(record: Mapping[str, Any], field: str) -> datetime | None:
     """Return a time other than `sent_at`. An unreadable one is refused, since the store cannot estimate it."""
-    found = _time(record, field)
-    if found is None and record.get(field) is not None:
+    moment = _time(record, field)
+    if moment is None and record.get(field) is not None:
         raise InvalidInput("record_time_invalid", field=field, value=_show(record[field]))
-    return found
+    return moment
 
 
 def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -437,7 +439,7 @@ def _mentions(record: Mapping[str, Any]) -> tuple[str, ...]:
     value = record.get("mentions")
     if value is None:
         return ()
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(mention, str) for mention in value):
         raise _wrong("mentions", value, Phrase("wanted_ids"))
     return tuple(value)
 
@@ -457,8 +459,8 @@ def _check_container(value: "dict[Any, Any] | list[Any]", level: int) -> None:
     if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
         raise _wrong("metadata", value, Phrase("wanted_text_keys"))
     inner: Iterable[object] = value.values() if isinstance(value, dict) else value
-    for one in inner:
-        _check_value(one, level + 1)
+    for inner_value in inner:
+        _check_value(inner_value, level + 1)
 
 
 def _wrong(field: str, value: object, wanted: str) -> InvalidInput:

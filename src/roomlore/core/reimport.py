@@ -32,7 +32,7 @@ class Again(Enum):
 
 def compared(stored: StoredMessage, message: Message) -> Again:
     """Return what a message of an export is to the stored one with its id and another content."""
-    if stored.sender_id != message.sender_id or not _same_time(_told(stored), _told(message)):
+    if stored.sender_id != message.sender_id or not _same_time(_sent_at_of(stored), _sent_at_of(message)):
         return Again.OTHER
     if _marks(stored) > _marks(message):
         return Again.REDACTED
@@ -60,7 +60,7 @@ def _words(text: str) -> set[str]:
 
 def metadata_after(stored: StoredMessage, message: Message) -> Mapping[str, Any]:
     """Return the metadata of an edited message. What was said here of attachments stays if they are the same."""
-    kept, new = ({"attachments": one.metadata.get("attachments")} for one in (stored, message))
+    kept, new = ({"attachments": version.metadata.get("attachments")} for version in (stored, message))
     return (
         {**message.metadata, **kept}
         if kept["attachments"] and as_submitted(kept) == as_submitted(new)
@@ -72,22 +72,22 @@ def _marks(message: Message) -> int:
     return sum(map(count_marks, (message.text, *texts_in(message.metadata))))
 
 
-def _edited_alike(one: Message, other: Message) -> bool:
+def _edited_alike(message: Message, other: Message) -> bool:
     """Return True if the two have the same in all that an edit changes."""
-    return (one.text, one.mentions, as_submitted(one.metadata)) == (
+    return (message.text, message.mentions, as_submitted(message.metadata)) == (
         other.text,
         other.mentions,
         as_submitted(other.metadata),
     )
 
 
-def _told(message: Message) -> datetime | None:
+def _sent_at_of(message: Message) -> datetime | None:
     """Return when the message was sent, None if that is an estimate."""
     return None if is_estimated(message) else message.sent_at
 
 
-def _same_time(one: datetime | None, other: datetime | None) -> bool:
-    return one is None or other is None or one == other
+def _same_time(moment: datetime | None, other: datetime | None) -> bool:
+    return moment is None or other is None or moment == other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,14 +144,14 @@ def partners(
     `before`: the entries before the message in order of arrival; only the last 10 count. `sender_of`: the sender of the
     message with an id, None if unknown.
     """
-    found: dict[str | None, None] = {}
+    people: dict[str | None, None] = {}
     for entry in before[-CONTINUITY_MESSAGES:]:
         if entry.message.sender_id == message.sender_id:
             answered, reply = entry.message.reply_to, entry.features.reply
-            found.update(dict.fromkeys(entry.features.addressed))
-            found[sender_of(answered) if answered else None] = None
-            found[reply.sender_id if reply else None] = None
-    return tuple(person for person in found if person)
+            people.update(dict.fromkeys(entry.features.addressed))
+            people[sender_of(answered) if answered else None] = None
+            people[reply.sender_id if reply else None] = None
+    return tuple(person for person in people if person)
 
 
 def precedes(message: StoredMessage, target: StoredMessage) -> bool:
@@ -164,17 +164,17 @@ def precedes(message: StoredMessage, target: StoredMessage) -> bool:
 
 
 def _distances(start: str, beside: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    found = {start: 0}
+    distances = {start: 0}
     queue = deque([start])
     while queue:
         here = queue.popleft()
-        if found[here] == MAX_HOPS:
+        if distances[here] == MAX_HOPS:
             continue
         for there in beside.get(here, ()):
-            if there not in found:
-                found[there] = found[here] + 1
+            if there not in distances:
+                distances[there] = distances[here] + 1
                 queue.append(there)
-    return found
+    return distances
 
 
 class RelevanceScorer:
@@ -248,12 +248,12 @@ def addresses(target: Entry, candidate: Entry) -> bool:
     return not _names_of(candidate.message).isdisjoint(target.features.addressed)
 
 
-def same_root(one: StoredMessage, other: StoredMessage) -> bool:
+def same_root(message: StoredMessage, other: StoredMessage) -> bool:
     """Return True if the platform puts both into one thread; a thread's root may have its own id, or none, as
     `root_id`."""
-    if not one.root_id and not other.root_id:
+    if not message.root_id and not other.root_id:
         return False
-    return (one.root_id or one.id) == (other.root_id or other.id)
+    return (message.root_id or message.id) == (other.root_id or other.id)
 
 
 def _has_reply_data(message: StoredMessage) -> bool:

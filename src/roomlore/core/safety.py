@@ -90,29 +90,31 @@ class Coverage:
     """The sentences that a summary stands for. `among`: the sentences by which the rarity of a word is known."""
 
     def __init__(self, summary: Sequence[str], among: Sequence[str]) -> None:
-        held = [_told(sentence) for sentence in summary]
+        held = [_words_of(sentence) for sentence in summary]
         pairs = [first | second for first, second in itertools.pairwise(held)]
         self._held = [*held, *pairs]
         self._having: dict[str, int] = {}
         for sentence in among:
-            for word in _told(sentence):
+            for word in _words_of(sentence):
                 self._having[word] = self._having.get(word, 0) + 1
         self._sentences = max(1, len(among))
 
     def add(self, sentence: str) -> None:
         """Count a sentence as one of the summary."""
-        self._held.append(_told(sentence))
+        self._held.append(_words_of(sentence))
 
     def __contains__(self, sentence: object) -> bool:
         """Return True if a sentence of the summary, or two neighbours, has the numbers and most rare words."""
-        told = _told(str(sentence))
-        needed = {word for word in told if _NUMBER.fullmatch(word)}
-        whole = self._weight(told)
-        return any(needed <= one and self._weight(told & one) >= _COVERED * whole for one in self._held)
+        words = _words_of(str(sentence))
+        needed = {word for word in words if _NUMBER.fullmatch(word)}
+        whole = self._weight(words)
+        return any(
+            needed <= held_words and self._weight(words & held_words) >= _COVERED * whole for held_words in self._held
+        )
 
-    def _weight(self, told: frozenset[str]) -> float:
-        return sum(rarity(self._having.get(word, 0), self._sentences) for word in told)
+    def _weight(self, words: frozenset[str]) -> float:
+        return sum(rarity(self._having.get(word, 0), self._sentences) for word in words)
 
 
-def _told(sentence: str) -> frozenset[str]:
+def _words_of(sentence: str) -> frozenset[str]:
     return frozenset((*roots(sentence), *_NUMBER.findall(head(sentence))))

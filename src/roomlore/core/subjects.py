@@ -23,17 +23,17 @@ _SHORTEST, _LONGEST_WORD, _LONGEST_PART = 3, 20, 4
 def subjects(text: str) -> frozenset[str]:
     """Return the subjects that a text names, among them the fields `MEDICINE` and `FOOD`."""
     folded = head(text)
-    found: set[str] = set()
+    all_subjects: set[str] = set()
     for word in set(_WORD.findall(folded)):
-        found |= _of_word(word[:_LONGEST_WORD])
+        all_subjects |= _of_word(word[:_LONGEST_WORD])
     if not folded.isascii():
         parts = _table().parts
         for run in set(_HAN_RUN.findall(folded)):
             for size in range(1, _LONGEST_PART + 1):
                 for at in range(len(run) - size + 1):
                     if run[at : at + size] in parts:
-                        found |= parts[run[at : at + size]]
-    return frozenset(found)
+                        all_subjects |= parts[run[at : at + size]]
+    return frozenset(all_subjects)
 
 
 _NONE: frozenset[str] = frozenset()
@@ -52,10 +52,10 @@ class _Table:
 @lru_cache(maxsize=1 << 14)
 def _of_word(word: str) -> frozenset[str]:
     table = _table()
-    found = table.words.get(word, _NONE)
+    all_subjects = table.words.get(word, _NONE)
     for size in range(_SHORTEST, len(word) + 1):
-        found |= table.beginnings.get(word[:size], _NONE) | table.ends.get(word[-size:], _NONE)
-    return found
+        all_subjects |= table.beginnings.get(word[:size], _NONE) | table.ends.get(word[-size:], _NONE)
+    return all_subjects
 
 
 @cache

@@ -106,19 +106,19 @@ def words(text: str) -> list[str]:
     version or URL is kept whole and followed by its parts. A Chinese word is preceded by the shorter words inside it;
     runs of single characters also give pairs. Emoji are words.
     """
-    found: list[str] = []
+    all_words: list[str] = []
     for kind, token in _tokens(head(text)):
         if kind == "latin":
-            found += _latin_words(token)
+            all_words += _latin_words(token)
         elif kind == "han":
-            found += _han_words(token)
+            all_words += _han_words(token)
         elif kind == "syllables":
-            found += _syllable_words(token)
+            all_words += _syllable_words(token)
         elif kind == "url":
-            found += _technical_words(token.split("://", 1)[1].rstrip(".,;:!?)]}/"))
+            all_words += _technical_words(token.split("://", 1)[1].rstrip(".,;:!?)]}/"))
         else:
-            found.append(token)
-    return found
+            all_words.append(token)
+    return all_words
 
 
 def keywords(text: str) -> tuple[str, ...]:
@@ -128,13 +128,13 @@ def keywords(text: str) -> tuple[str, ...]:
     stays readable; technical tokens stay whole; a URL gives its host; Chinese words are those of the segmenter. Stop
     words of both languages, lone digits and emoji are omitted.
     """
-    found: dict[str, None] = {}
+    all_keywords: dict[str, None] = {}
     for kind, token in _tokens(head(text)):
         for keyword in _latin_keyword(token) if kind == "latin" else _keywords_of(kind, token):
-            found[keyword] = None
-            if len(found) == MAX_KEYWORDS:
-                return tuple(found)
-    return tuple(found)
+            all_keywords[keyword] = None
+            if len(all_keywords) == MAX_KEYWORDS:
+                return tuple(all_keywords)
+    return tuple(all_keywords)
 
 
 def _keywords_of(kind: str | None, token: str) -> Sequence[str]:
@@ -242,15 +242,15 @@ def sentences(text: str) -> list[str]:
 
     A full stop ends a sentence only before white space or the end, so versions, file names and URLs stay whole.
     """
-    found = []
+    all_sentences = []
     start = 0
     for end in _SENTENCE_END.finditer(text):
         if end[0] == "." and _ABBREVIATION.search(text, max(start, end.end() - 10), end.end()):
             continue
-        found.append(text[start : end.end()].strip())
+        all_sentences.append(text[start : end.end()].strip())
         start = end.end()
-    found.append(text[start:].strip())
-    return [sentence for sentence in found if sentence]
+    all_sentences.append(text[start:].strip())
+    return [sentence for sentence in all_sentences if sentence]
 
 
 # Flags are paired here, since `\X` would look back to the run's beginning for each of them.
@@ -283,7 +283,7 @@ def fitting(text: str, n: int) -> str:
     to bound the size."""
     if len(text) <= n or _SIMPLE.fullmatch(text):
         return text[: max(n, 0)]
-    starts = [0, *(one.start() for one in GRAPHEME.finditer(text[: max(n, 0) + 1]))]
+    starts = [0, *(match.start() for match in GRAPHEME.finditer(text[: max(n, 0) + 1]))]
     return text[: starts[-1]]
 
 
@@ -384,8 +384,8 @@ def rarity(having: int, texts: int) -> float:
     (n + 0.5)).
 
     `having` counts as `texts` if it is more."""
-    found = min(having, texts)
-    return math.log1p((texts - found + 0.5) / (found + 0.5))
+    having_bounded = min(having, texts)
+    return math.log1p((texts - having_bounded + 0.5) / (having_bounded + 0.5))
 
 
 def terms(text: str) -> list[str]:
@@ -393,20 +393,20 @@ def terms(text: str) -> list[str]:
     if not text:
         return []
     text = head(text)
-    found: list[str] = []
+    all_terms: list[str] = []
     if text.isascii():
         for word in _ASCII.findall(text):
-            found += _latin(word)
-        return found
+            all_terms += _latin(word)
+        return all_terms
     for run in _RUN.finditer(text):
         kind = run.lastgroup
         if kind == "latin":
-            found += _latin(run[0])
+            all_terms += _latin(run[0])
         elif kind == "emoji":
-            found.append(run[0])
+            all_terms.append(run[0])
         else:
-            found += _characters(run[0])
-    return found
+            all_terms += _characters(run[0])
+    return all_terms
 
 
 @lru_cache(maxsize=1 << 15)
@@ -433,9 +433,9 @@ def alike(name: str, others: Iterable[str], *, most: int = 3) -> list[str]:
     for other in islice(others, _COMPARED):
         compared.setdefault(fold(other[:_COMPARED_CHARS]), []).append(other)
     wanted = fold(name[:_COMPARED_CHARS])
-    found = get_close_matches(wanted, compared, n=most, cutoff=_ALIKE) if wanted else []
-    found += [one for one in compared if len(wanted) > 1 and wanted in one and one not in found]
-    return [other for one in found for other in compared[one]][:most]
+    like = get_close_matches(wanted, compared, n=most, cutoff=_ALIKE) if wanted else []
+    like += [text for text in compared if len(wanted) > 1 and wanted in text and text not in like]
+    return [other for text in like for other in compared[text]][:most]
 
 
 _MIN_ROOT = 5

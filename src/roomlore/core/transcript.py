@@ -168,7 +168,7 @@ _PHRASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMessage:
     """A message that is shown. `answers`: id of the one it answers, if noted. `at`: its time, in the reader's zone;
     None if not noted. `far`: True if search found it in the room before."""
 
@@ -178,15 +178,20 @@ class Shown:
     far: bool = False
 
 
-def timed(candidates: Iterable[Candidate], zone: tzinfo) -> list[Shown]:
+def timed(candidates: Iterable[Candidate], zone: tzinfo) -> list[ShownMessage]:
     """Return the candidates with content, with their times.
 
     Tool calls, tool results and messages that roomlore wrote for a model are omitted.
     """
     return [
-        Shown(one.message, one.answers or one.message.reply_to, local(one.message.at, zone), one.is_far)
-        for one in candidates
-        if speaks(one.message)
+        ShownMessage(
+            candidate.message,
+            candidate.answers or candidate.message.reply_to,
+            local(candidate.message.at, zone),
+            candidate.is_far,
+        )
+        for candidate in candidates
+        if speaks(candidate.message)
     ]
 
 
@@ -203,9 +208,9 @@ def local(at: datetime | None, zone: tzinfo) -> datetime | None:
 
 def language_of(shown: Sequence[Message], query: Message | None) -> Language:
     """Return the language of the message to answer, or if it has no word, of those before it."""
-    asked = text_or_caption(query) if query else ""
-    if any(letter.isalpha() for letter in asked):
-        return language(asked)
+    question = text_or_caption(query) if query else ""
+    if any(letter.isalpha() for letter in question):
+        return language(question)
     return language("\n".join(text_or_caption(message) for message in shown[-_LAST_TEXTS:]))
 
 
@@ -218,7 +223,7 @@ class Transcript:
 
     def __init__(
         self,
-        shown: Sequence[Shown],
+        shown: Sequence[ShownMessage],
         *,
         speakers: Speakers,
         own: Callable[[Message], bool],
@@ -231,85 +236,89 @@ class Transcript:
         self._own = own
         self._language = language
         self._phrases = _PHRASES[language]
-        self._by_id = {one.message.id: one for one in shown}
+        self._by_id = {shown_message.message.id: shown_message for shown_message in shown}
         self._now = now
-        known = (one.message.arrival for one in shown if isinstance(one.message, StoredMessage))
+        known = (
+            shown_message.message.arrival for shown_message in shown if isinstance(shown_message.message, StoredMessage)
+        )
         self._arrivals = sorted({*known, *silent})
 
     def messages(self) -> Iterator[dict[str, str]]:
         """Yield them as role and content: `assistant` for the model's own messages, `user` for all else."""
-        for place, one in enumerate(self._shown):
-            if not self._own(one.message):
+        for place, shown in enumerate(self._shown):
+            if not self._own(shown.message):
                 yield {"role": "user", "content": "\n".join(self._lines(place))}
                 continue
-            told = [*self._notes(place), *self._about(place)]
-            if told:
-                yield {"role": "user", "content": self._bracketed(told)}
-            yield {"role": "assistant", "content": neutral(self._text(one.message))}
+            notes = [*self._notes(place), *self._about(place)]
+            if notes:
+                yield {"role": "user", "content": self._bracketed(notes)}
+            yield {"role": "assistant", "content": neutral(self._text(shown.message))}
 
     def prompt(self) -> str:
         """Return them as lines of one text."""
         return "\n".join(line for place in range(len(self._shown)) for line in self._lines(place))
 
     def _lines(self, place: int) -> Iterator[str]:
-        notes, one = self._notes(place), self._shown[place]
+        notes, shown = self._notes(place), self._shown[place]
         if notes:
             yield self._bracketed(notes)
         about = self._phrases.between.join(self._about(place))
-        text = self._speakers.with_names(one.message, self._text(one.message))
-        yield self._speakers.line(one.message, text, at=_clock(one.at), about=about)
+        text = self._speakers.with_names(shown.message, self._text(shown.message))
+        yield self._speakers.line(shown.message, text, at=_clock(shown.at), about=about)
 
     def _notes(self, place: int) -> list[str]:
         """Return notes about a new day, the gap to the message before, and in front of the last message the present."""
-        one, before = self._shown[place], self._shown[place - 1] if place else None
-        now = self._now if one is self._shown[-1] else None
-        told = [self._phrases.now.format(f"{now:%Y-%m-%d %H:%M}", self._phrases.weekdays[now.weekday()])] if now else []
-        if one.at is None:
-            return told
-        is_told = (before and _same_day(one, before)) or (now and now.date() == one.at.date())
-        day = "" if is_told else f"{one.at:%Y-%m-%d}"
-        between = (self._left_out(before, one), self._pause(before, one)) if before else ()
-        return [note for note in (day, *between, *told) if note]
+        shown, before = self._shown[place], self._shown[place - 1] if place else None
+        now = self._now if shown is self._shown[-1] else None
+        now_note = (
+            [self._phrases.now.format(f"{now:%Y-%m-%d %H:%M}", self._phrases.weekdays[now.weekday()])] if now else []
+        )
+        if shown.at is None:
+            return now_note
+        is_told = (before and _same_day(shown, before)) or (now and now.date() == shown.at.date())
+        day = "" if is_told else f"{shown.at:%Y-%m-%d}"
+        between = (self._left_out(before, shown), self._pause(before, shown)) if before else ()
+        return [note for note in (day, *between, *now_note) if note]
 
-    def _left_out(self, before: Shown, one: Shown) -> str:
-        if not isinstance(before.message, StoredMessage) or not isinstance(one.message, StoredMessage):
+    def _left_out(self, before: ShownMessage, shown_message: ShownMessage) -> str:
+        if not isinstance(before.message, StoredMessage) or not isinstance(shown_message.message, StoredMessage):
             return ""
-        first, last = before.message.arrival, one.message.arrival
+        first, last = before.message.arrival, shown_message.message.arrival
         shown = bisect_left(self._arrivals, last) - bisect_right(self._arrivals, first)
         return _counted(self._phrases.left_out, last - first - 1 - shown)
 
-    def _pause(self, before: Shown, one: Shown) -> str:
-        pause = one.at.astimezone(UTC) - before.at.astimezone(UTC) if one.at and before.at else timedelta()
+    def _pause(self, before: ShownMessage, shown: ShownMessage) -> str:
+        pause = shown.at.astimezone(UTC) - before.at.astimezone(UTC) if shown.at and before.at else timedelta()
         if pause >= 2 * _DAY:
             return _counted(self._phrases.days, pause // _DAY)
         return _counted(self._phrases.hours, pause // PAUSE)
 
     def _about(self, place: int) -> list[str]:
         """Return a note that the message is from elsewhere, and which one it answers."""
-        one, before = self._shown[place], self._shown[place - 1] if place else None
-        told = [self._phrases.far] if one.far and self._is_long_ago(one) else []
-        answered = self._by_id.get(one.answers or "")
-        if answered is None or answered is one or not self._speakers.several:
-            return told
-        plain = one.at is None or self._own(one.message) or one.message.reply_to != answered.message.id
-        return told if answered is before and plain else [*told, self._answer(one, answered)]
+        shown, before = self._shown[place], self._shown[place - 1] if place else None
+        notes = [self._phrases.far] if shown.far and self._is_long_ago(shown) else []
+        answered = self._by_id.get(shown.answers or "")
+        if answered is None or answered is shown or not self._speakers.several:
+            return notes
+        plain = shown.at is None or self._own(shown.message) or shown.message.reply_to != answered.message.id
+        return notes if answered is before and plain else [*notes, self._answer(shown, answered)]
 
-    def _is_long_ago(self, one: Shown) -> bool:
+    def _is_long_ago(self, shown: ShownMessage) -> bool:
         """Return True unless the message is known to be less than a pause older than the last one."""
         last = self._shown[-1].at
-        return one.at is None or last is None or last.astimezone(UTC) - one.at.astimezone(UTC) >= PAUSE
+        return shown.at is None or last is None or last.astimezone(UTC) - shown.at.astimezone(UTC) >= PAUSE
 
-    def _answer(self, one: Shown, answered: Shown) -> str:
+    def _answer(self, shown: ShownMessage, answered: ShownMessage) -> str:
         own = self._own(answered.message)
         name = self._phrases.you if own else self._speakers.name_of(answered.message.sender_id)
-        day = f" {answered.at:%Y-%m-%d}" if answered.at and not _same_day(one, answered) else ""
+        day = f" {answered.at:%Y-%m-%d}" if answered.at and not _same_day(shown, answered) else ""
         return self._phrases.answer.format(f"{name}{day} {_clock(answered.at)}".rstrip())
 
     def _text(self, message: Message) -> str:
         return with_attachments(message, self._language) or self._phrases.no_text
 
-    def _bracketed(self, told: Iterable[str]) -> str:
-        return f"[{self._phrases.between.join(told)}]"
+    def _bracketed(self, notes: Iterable[str]) -> str:
+        return f"[{self._phrases.between.join(notes)}]"
 
 
 def speaks(message: Message) -> bool:
@@ -323,8 +332,8 @@ def _counted(forms: tuple[str, str], number: int) -> str:
     return forms[number > 1].format(number) if number > 0 else ""
 
 
-def _same_day(one: Shown, other: Shown) -> bool:
-    return one.at is not None and other.at is not None and one.at.date() == other.at.date()
+def _same_day(shown: ShownMessage, other: ShownMessage) -> bool:
+    return shown.at is not None and other.at is not None and shown.at.date() == other.at.date()
 
 
 def _clock(at: datetime | None) -> str:

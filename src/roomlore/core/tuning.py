@@ -241,18 +241,18 @@ def _logistic(signals: Floats, labels: Floats) -> Floats:
     lowest = np.array([0.0] * signals.shape[1] + [-np.inf])
     ridge = np.array([RIDGE] * signals.shape[1] + [0.0])
     step = 1.0 / (0.25 * np.linalg.norm(columns * np.sqrt(balance)[:, None], 2) ** 2 / len(signals) + RIDGE)
-    found = ahead = np.zeros(columns.shape[1])
+    solution = ahead = np.zeros(columns.shape[1])
     pace = 1.0
     for _ in range(STEPS):
         chances = 0.5 * (1 + np.tanh(0.5 * (columns @ ahead)))
         slope = columns.T @ (balance * (chances - labels)) / len(signals) + ridge * ahead
         following = np.maximum(ahead - step * slope, lowest)
-        if np.abs(following - found).max() < STILL:
+        if np.abs(following - solution).max() < STILL:
             break
         faster = (1 + math.sqrt(1 + 4 * pace * pace)) / 2
-        ahead = following + (pace - 1) / faster * (following - found)
-        found, pace = following, faster
-    weights = found[:-1]
+        ahead = following + (pace - 1) / faster * (following - solution)
+        solution, pace = following, faster
+    weights = solution[:-1]
     return weights / weights.sum() if weights.sum() > 0 else np.full(len(weights), 1 / len(weights))
 
 

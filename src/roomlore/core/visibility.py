@@ -65,27 +65,27 @@ def _reasons(memory: Memory, viewer: Viewer, view: View, public: Public) -> Iter
         return [Reason("shared", target=target) for target in shares]
     if not memory.evidence:
         return [Reason("added")]
-    return [Reason(_reason(one, viewer, view, public), one) for one in memory.evidence]
+    return [Reason(_reason(room, viewer, view, public), room) for room in memory.evidence]
 
 
-def _reason(one: EvidenceRoom, viewer: Viewer, view: View, public: Public) -> ReasonKind:
-    if viewer.kind == "room" and viewer.id == one.room_id:
+def _reason(evidence_room: EvidenceRoom, viewer: Viewer, view: View, public: Public) -> ReasonKind:
+    if viewer.kind == "room" and viewer.id == evidence_room.room_id:
         return "here"
-    if covers(public.get(one.room_id, NEVER), one.first, one.last):
+    if covers(public.get(evidence_room.room_id, NEVER), evidence_room.first, evidence_room.last):
         return "public"
-    return "heard" if _heard(one, view) else "unheard"
+    return "heard" if _heard(evidence_room, view) else "unheard"
 
 
 def is_heard(memory: Memory, view: View) -> bool:
     """Return True if the viewer heard all evidence of the memory, so that it needs no share."""
-    return all(_heard(one, view) for one in memory.evidence)
+    return all(_heard(room, view) for room in memory.evidence)
 
 
-def _heard(one: EvidenceRoom, view: View) -> bool:
-    return covers(view.windows.get(one.room_id, NEVER), one.first, one.last)
+def _heard(evidence_room: EvidenceRoom, view: View) -> bool:
+    return covers(view.windows.get(evidence_room.room_id, NEVER), evidence_room.first, evidence_room.last)
 
 
-def told(memory: Memory, view: View, seen: Collection[str] = ()) -> Memory:
+def as_shown_to(memory: Memory, view: View, seen: Collection[str] = ()) -> Memory:
     """Return a memory that may be shown as the viewer is told it. `seen`: the ids of other versions that it may be
     shown.
 
@@ -95,14 +95,14 @@ def told(memory: Memory, view: View, seen: Collection[str] = ()) -> Memory:
     shared = tuple(target for target in memory.shared_with if target in view.shares)
     if is_heard(memory, view):
         return memory if shared == memory.shared_with else replace(memory, shared_with=shared)
-    evidence = tuple(one for one in memory.evidence if _heard(one, view))
-    heard = {one.room_id for one in evidence}
+    evidence = tuple(room for room in memory.evidence if _heard(room, view))
+    heard = {room.room_id for room in evidence}
     alone = memory.lineage_id not in seen
     return replace(
         memory,
         shared_with=shared,
         evidence=evidence,
-        sources=tuple(one for one in memory.sources if one.room_id in heard),
+        sources=tuple(source for source in memory.sources if source.room_id in heard),
         parents=tuple(name for name in memory.parents if name in seen),
         said_by=(),
         change_summary="",
@@ -118,4 +118,4 @@ def is_for_all(memory: Memory, public: Public) -> bool:
     """Return True if every viewer may be shown the memory."""
     if EVERYONE in memory.shared_with:
         return True
-    return all(covers(public.get(one.room_id, NEVER), one.first, one.last) for one in memory.evidence)
+    return all(covers(public.get(room.room_id, NEVER), room.first, room.last) for room in memory.evidence)

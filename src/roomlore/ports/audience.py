@@ -74,8 +74,8 @@ async def _windows(
     work: "UnitOfWork", rooms: Collection[str], people: Collection[str] | None
 ) -> dict[str, tuple[Window, ...]]:
     """Return when all these people were in each of the rooms, without unknown rooms."""
-    found = await work.rooms.people(room_ids=rooms, persons=people or ()) if rooms else {}
-    return {name: windows_of(room, people) for name, room in found.items()}
+    people_by_room = await work.rooms.people(room_ids=rooms, persons=people or ()) if rooms else {}
+    return {name: windows_of(room, people) for name, room in people_by_room.items()}
 
 
 class KnownWindows:
@@ -129,8 +129,8 @@ class Sight:
         before, self._view = self._view, await self._renewed(work, stamps, now)
         if table is not self._table or self._view != before:
             seen = table.visible(self._view)
-            told = before is not None and before.shares == self._view.shares
-            if table is not self._table or not told or not np.array_equal(seen, self._seen):
+            unchanged = before is not None and before.shares == self._view.shares
+            if table is not self._table or not unchanged or not np.array_equal(seen, self._seen):
                 self._table, self._seen = table, seen
         return self._seen
 
@@ -170,17 +170,17 @@ async def rooms_shown(work: "UnitOfWork", *, viewer: Viewer | None, now: datetim
         return RoomsShown([(room, ALWAYS) for room in every[:most]], len(every) > most)
     own = await _own_room(work, viewer)
     people = people_of(viewer, own, now)
-    found = {room.room_id: room for room in await work.rooms.used_last(limit=most + 1, public=True)}
-    found |= {room.room_id: room for room in await work.rooms.partly_public()}
+    rooms_by_id = {room.room_id: room for room in await work.rooms.used_last(limit=most + 1, public=True)}
+    rooms_by_id |= {room.room_id: room for room in await work.rooms.partly_public()}
     if people:
         its = await work.rooms.of_person(person_id=min(people))
-        found |= {room.room_id: room for room in its}
-    windows = await _windows(work, found, people)
+        rooms_by_id |= {room.room_id: room for room in its}
+    windows = await _windows(work, rooms_by_id, people)
     if own and (here := await work.rooms.find(room_id=viewer.id)):
-        found[viewer.id], windows[viewer.id] = here, ALWAYS
-    shown = [(room, windows.get(name, NEVER)) for name, room in found.items()]
-    whole = sorted((one for one in shown if one[1] == ALWAYS), key=lambda one: _last_used(one[0]))
-    parts = sorted((one for one in shown if one[1] not in (ALWAYS, NEVER)), key=lambda one: _last_open(*one))
+        rooms_by_id[viewer.id], windows[viewer.id] = here, ALWAYS
+    shown = [(room, windows.get(name, NEVER)) for name, room in rooms_by_id.items()]
+    whole = sorted((pair for pair in shown if pair[1] == ALWAYS), key=lambda pair: _last_used(pair[0]))
+    parts = sorted((pair for pair in shown if pair[1] not in (ALWAYS, NEVER)), key=lambda pair: _last_open(*pair))
     return RoomsShown([*whole[:most], *parts[:most]], max(len(whole), len(parts)) > most)
 
 
@@ -262,4 +262,4 @@ async def unknown_viewer(work: "UnitOfWork", *, viewer: Viewer, now: datetime) -
     shown = await rooms_shown(work, viewer=viewer, now=now, most=_COMPARED)
     seen = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
     speakers = await work.rooms.speakers(part="", room_ids=seen, limit=2 * _COMPARED) if seen else []
-    return f"The viewer is unknown. {nobody_has(viewer.id, {one.sender_id: one.name for one in speakers})}"
+    return f"The viewer is unknown. {nobody_has(viewer.id, {speaker.sender_id: speaker.name for speaker in speakers})}"

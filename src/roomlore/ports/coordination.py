@@ -41,7 +41,7 @@ class OnceAMinute:
     def is_due(self, *what: object) -> bool:
         """Return True if this was not due within the last minute."""
         now = self._monotonic()
-        self._told = {told: when for told, when in self._told.items() if now - when < _AGAIN_SECONDS}
+        self._told = {key: when for key, when in self._told.items() if now - when < _AGAIN_SECONDS}
         due = what not in self._told
         self._told.setdefault(what, now)
         return due

@@ -203,7 +203,7 @@ Times = Callable[[datetime], datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTick:
     """A scheduled time that was not handled. `tick`: the time, in seconds since 1970. `mark`: the one handled last."""
 
     tick: int
@@ -220,7 +220,7 @@ class Ticks:
         self._times = times
         self._mark = mark
 
-    async def due(self) -> Due | None:
+    async def due(self) -> DueTick | None:
         """Return the last scheduled time, unless it was handled. A new database begins with the next one."""
         if self._times is None:
             return None
@@ -230,9 +230,9 @@ class Ticks:
             await self._move(int(self._clock.now().timestamp()), was=0)
             return None
         tick = int(self._times(self._clock.now()).timestamp())
-        return Due(tick, mark) if tick > mark else None
+        return DueTick(tick, mark) if tick > mark else None
 
-    async def handled(self, due: Due) -> None:
+    async def handled(self, due: DueTick) -> None:
         """Move the mark; do nothing if another process moved it."""
         await self._move(due.tick, was=due.mark)
 

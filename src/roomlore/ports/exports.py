@@ -25,7 +25,7 @@ class ExportFile:
 
 
 @dataclass(slots=True)
-class Found:
+class ExportListing:
     """The exports at a path, in the order of their names, and what was left out."""
 
     exports: list[ExportFile] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Export(Protocol):
     def close(self) -> None: ...
 
 
-FindExports = Callable[[Path | str, str | None], Found]
+FindExports = Callable[[Path | str, str | None], ExportListing]
 """Called with a path and a format, None for any. Raise `InvalidInput` if there is no export."""
 
 KeepApart = Callable[[Sequence[ExportFile]], Sequence[Mapping[str, str]]]

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from roomlore.core.digest.talks import Words, talk_of, title_of
+from roomlore.core.digest.talks import WordRarity, talk_of, title_of
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Heading, Room
 from roomlore.storage import UnitOfWork
@@ -21,11 +21,11 @@ async def headings_of(work: UnitOfWork, room: Room, threads: Sequence[int]) -> d
     keywords = sorted({word for entry in entries for word in entry.features.keywords})
     counts = await work.messages.keyword_counts(room_id=room.room_id, keywords=keywords)
     people = await work.rooms.participants(room_id=room.room_id) if entries else {}
-    words = Words(counts, texts=room.messages, people=people)
+    words = WordRarity(counts, texts=room.messages, people=people)
     return await asyncio.to_thread(_headings, entries, words, written)
 
 
-def _headings(entries: Sequence[Entry], words: Words, written: Mapping[int, str]) -> dict[int, Heading]:
+def _headings(entries: Sequence[Entry], words: WordRarity, written: Mapping[int, str]) -> dict[int, Heading]:
     members: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         members[entry.link.thread].append(entry)

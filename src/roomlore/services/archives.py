@@ -77,23 +77,23 @@ class Archiver(Service):
         messages = 0
         async with self._alone(tenant) as holder:
             await self._tidy(tenant)
-            kept = {one.archive_id for one in await self.kept(tenant)}
-            left = [one for one in archives if one.archive_id in kept]
+            kept = {kept_archive.archive_id for kept_archive in await self.kept(tenant)}
+            left = [candidate for candidate in archives if candidate.archive_id in kept]
             for archive in left:
                 messages += await self._bring_back(tenant, archive)
                 await self._extend(tenant, holder)
-        return ArchiveReport(len({one.room_id for one in left}), messages, len(left))
+        return ArchiveReport(len({restored.room_id for restored in left}), messages, len(left))
 
     async def kept(self, tenant: str, room_id: str | None = None) -> list[Archive]:
         """Return the archives of the tenant, or of one room, the oldest first."""
-        found: list[Archive] = []
+        archives: list[Archive] = []
         while True:
-            after = found[-1].archive_id if found else ""
+            after = archives[-1].archive_id if archives else ""
             async with self._storage.reading(tenant) as work:
                 page = await work.archives.page(room_id=room_id, after=after, limit=_PAGE)
-            found += page
+            archives += page
             if len(page) < _PAGE:
-                return [one for one in found if one.phase == "kept"]
+                return [archive for archive in archives if archive.phase == "kept"]
 
     async def lines(self, archive: Archive) -> list[bytes]:
         """Return the lines of an archive. Raise `NotFound` if its file is missing, `StorageDamaged` if it is not the
@@ -120,7 +120,7 @@ class Archiver(Service):
         count = 0
         for archive in await self.kept(tenant):
             records = await asyncio.to_thread(_read, await self._lines_left(tenant, archive))
-            count += sum(one.message.sender_id == user_id for one in records)
+            count += sum(record.message.sender_id == user_id for record in records)
         return count
 
     async def bring_back(
@@ -139,7 +139,7 @@ class Archiver(Service):
             of_messages = await work.archives.of_messages(room_id=room_id, message_ids=message_ids)
         holding = set(of_messages.values())
         if holding:
-            archives = [one for one in await self.kept(tenant, room_id) if one.archive_id in holding]
+            archives = [archive for archive in await self.kept(tenant, room_id) if archive.archive_id in holding]
             await self.restore(tenant=tenant, archives=archives)
         return len(holding)
 
@@ -153,15 +153,16 @@ class Archiver(Service):
             rooms = {one.room_id for one in await work.maintenance.rooms_of(user_id=user_id)}
         names = {user_id, *known}
         for archive in archives:
-            for one in await asyncio.to_thread(_read, await self._lines_left(tenant, archive)):
-                if one.message.sender_id == user_id:
+            for record in await asyncio.to_thread(_read, await self._lines_left(tenant, archive)):
+                if record.message.sender_id == user_id:
                     rooms.add(archive.room_id)
-                    names.add(one.message.sender_name)
+                    names.add(record.message.sender_name)
         names.discard("")
         return [
-            one
-            for one in archives
-            if one.room_id in rooms or await asyncio.to_thread(_has, await self._lines_left(tenant, one), names, tells)
+            candidate
+            for candidate in archives
+            if candidate.room_id in rooms
+            or await asyncio.to_thread(_has, await self._lines_left(tenant, candidate), names, tells)
         ]
 
     async def _lines_left(self, tenant: str, archive: Archive) -> list[bytes]:
@@ -226,8 +227,10 @@ class Archiver(Service):
                 return False
             if not await work.archives.turn(archive_id=its, phase="kept", was="writing"):
                 return False
-            arrivals = [one.arrival for one in messages]
-            entries = await work.messages.by_id(room_id=archive.room_id, message_ids=[one.id for one in messages])
+            arrivals = [message.arrival for message in messages]
+            entries = await work.messages.by_id(
+                room_id=archive.room_id, message_ids=[message.id for message in messages]
+            )
             await work.messages.erase(room_id=archive.room_id, arrivals=arrivals, now=archive.archived_at)
             await self._due.note(work, archive.room_id, entries)
         self._due.announce()
@@ -251,15 +254,15 @@ class Archiver(Service):
 
     def _entries(self, records: Iterable[Record], erased: dict[str, int]) -> list[Entry]:
         """Return the messages in their places. Features and links are worked out again, among themselves."""
-        stored = [one for one in records if one.message.id in erased]
-        stored.sort(key=lambda one: erased[one.message.id])
-        counts = self._tokens.count([one.message.text for one in stored])
+        stored = [record for record in records if record.message.id in erased]
+        stored.sort(key=lambda record: erased[record.message.id])
+        counts = self._tokens.count([record.message.text for record in stored])
         now = self._clock.now()
         return linked_alone(
             self._model,
             [
-                as_stored(carried(one), arrival=erased[one.message.id], tokens=tokens, previous=None, now=now)
-                for one, tokens in zip(stored, counts, strict=True)
+                as_stored(carried(record), arrival=erased[record.message.id], tokens=tokens, previous=None, now=now)
+                for record, tokens in zip(stored, counts, strict=True)
             ],
         )
 
@@ -364,9 +367,13 @@ class Retention(Service):
         while True:
             async with self._storage.reading(tenant) as work:
                 page = await work.maintenance.evolutions(after=after, limit=_PAGE)
-            due = [one for one in page if one.finished_at < before and (one.raw_answer or one.quarantined)]
+            due = [
+                evolution
+                for evolution in page
+                if evolution.finished_at < before and (evolution.raw_answer or evolution.quarantined)
+            ]
             if due:
-                count += await self._empty(tenant, [one.evolution_id for one in due])
+                count += await self._empty(tenant, [evolution.evolution_id for evolution in due])
             if len(page) < _PAGE:
                 return count
             after = page[-1].evolution_id
@@ -374,8 +381,8 @@ class Retention(Service):
     async def _empty(self, tenant: str, evolution_ids: Sequence[str]) -> int:
         async with self._storage.writing(tenant) as work:
             records = await work.maintenance.lock_evolutions(evolution_ids=evolution_ids)
-            for one in records:
-                emptied = replace(one, raw_answer="", quarantined=())
+            for record in records:
+                emptied = replace(record, raw_answer="", quarantined=())
                 await work.maintenance.rewrite_evolution(evolution=emptied)
             return len(records)
 
@@ -409,15 +416,17 @@ class ArchiveService:
         `StorageDamaged` for a damaged one, `InvalidInput`."""
         if (archive_id is None) == (room_id is None):
             raise InvalidInput("archive_not_named")
-        found = await self._archiver.kept(self._tenant, room_id)
-        chosen = [one for one in found if archive_id in (None, one.archive_id)]
+        archives = await self._archiver.kept(self._tenant, room_id)
+        chosen = [archive for archive in archives if archive_id in (None, archive.archive_id)]
         if archive_id is not None and not chosen:
             raise NotFound("archive_unknown", archive=f"{archive_id!r:.80}")
         return await self._archiver.restore(tenant=self._tenant, archives=chosen)
 
     async def check(self) -> list[str]:
         """Return what is wrong with the files of the archives, one sentence each; empty if nothing is."""
-        return [why for one in await self._archiver.kept(self._tenant) if (why := await self._archiver.damage(one))]
+        return [
+            why for archive in await self._archiver.kept(self._tenant) if (why := await self._archiver.damage(archive))
+        ]
 
 
 def _packed(messages: Sequence[StoredMessage]) -> bytes:

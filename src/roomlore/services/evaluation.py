@@ -14,7 +14,7 @@ from roomlore.core.evaluation import (
     RANKS,
     WINDOW_MESSAGES,
     Evaluation,
-    Forbidden,
+    ForbiddenText,
     Leak,
     Question,
     QuestionScore,
@@ -100,17 +100,17 @@ class EvaluationService(Service):
         """
         if not isinstance(sample, int) or not 1 <= sample <= MAX_SAMPLED:
             raise InvalidInput("number_from_one_to_outside", name="sample", value=f"{sample!r:.60}", most=MAX_SAMPLED)
-        asked = read_questions(questions or ())
+        read = read_questions(questions or ())
         hidden = read_forbidden(forbidden or ())
-        for one in hidden:
-            check_viewer(one.viewer)
+        for secret in hidden:
+            check_viewer(secret.viewer)
         begun = self._clock.monotonic()
         scores = [await self._room(room_id, sample, seed) for room_id in await self._named(rooms)]
         return Evaluation(
             rooms=tuple(scores),
-            asked=await self._asked(asked) if asked else None,
+            asked=await self._score_of(read) if read else None,
             forbidden=len(hidden),
-            leaks=tuple([leak for one in hidden for leak in await self._leaks(one)]),
+            leaks=tuple([leak for hidden_text in hidden for leak in await self._leaks(hidden_text)]),
             seed=seed,
             seconds=self._clock.monotonic() - begun,
         )
@@ -119,8 +119,8 @@ class EvaluationService(Service):
         if rooms is not None:
             return [rooms] if isinstance(rooms, str) else list(dict.fromkeys(rooms))
         async with self._storage.reading(self._tenant) as work:
-            found = await work.rooms.page(after=None, limit=_ROOMS)
-        return [room.room_id for room in found]
+            room_rows = await work.rooms.page(after=None, limit=_ROOMS)
+        return [room.room_id for room in room_rows]
 
     async def _room(self, room_id: str, sample: int, seed: int) -> RoomScore:
         async with self._storage.reading(self._tenant) as work:
@@ -160,7 +160,7 @@ class EvaluationService(Service):
                 options=self._options.overridden(room.settings),
             )
             taken = await work.messages.messages_by_arrival(room_id=room_id, arrivals=chosen)
-        window = [one.message for one in before[-WINDOW_MESSAGES:]]
+        window = [earlier.message for earlier in before[-WINDOW_MESSAGES:]]
         return _Case(
             found=entry.link.parent in chosen,
             in_window=entry.link.parent in {message.arrival for message in window},
@@ -169,22 +169,30 @@ class EvaluationService(Service):
             window_tokens=sum(message.tokens for message in window),
         )
 
-    async def _asked(self, questions: Sequence[Question]) -> QuestionScore:
+    async def _score_of(self, questions: Sequence[Question]) -> QuestionScore:
         hits = dict.fromkeys(RANKS, 0)
         missed: list[str] = []
         tokens: list[int] = []
         times: list[float] = []
-        for one in questions:
-            found = await self._messages.search(one.room_id, one.question, viewer=one.viewer, limit=_HITS)
-            times.append(found.search_ms)
-            tokens.append(sum(hit.message.tokens for hit in found.hits))
-            right = (n for n, hit in enumerate(found.hits, 1) if one.answered_by(hit.message.id, hit.message.text))
+        for question in questions:
+            answer = await self._messages.search(
+                question.room_id, question.question, viewer=question.viewer, limit=_HITS
+            )
+            times.append(answer.search_ms)
+            tokens.append(sum(hit.message.tokens for hit in answer.hits))
+            right = (
+                n for n, hit in enumerate(answer.hits, 1) if question.answered_by(hit.message.id, hit.message.text)
+            )
             rank = next(right, None)
             if rank is None:
-                missed.append(one.question)
+                missed.append(question.question)
             for most in RANKS:
                 hits[most] += rank is not None and rank <= most
-        contexts = [await self._context(one.room_id or "", one) for one in questions if one.message_id is not None]
+        contexts = [
+            await self._context(other_question.room_id or "", other_question)
+            for other_question in questions
+            if other_question.message_id is not None
+        ]
         return QuestionScore(
             recall={str(most): Share(hits=count, cases=len(questions)) for most, count in hits.items()},
             missed=tuple(missed),
@@ -194,42 +202,46 @@ class EvaluationService(Service):
             context_tokens=fmean(tokens for _, tokens in contexts) if contexts else 0.0,
         )
 
-    async def _context(self, room_id: str, one: Question) -> tuple[bool, int]:
+    async def _context(self, room_id: str, question: Question) -> tuple[bool, int]:
         """Return if the context of the message that asks holds an answer, and its tokens."""
-        made = await self._contexts.compare(room_id, one.message_id)
+        made = await self._contexts.compare(room_id, question.message_id)
         used = next((each for each in made if each.in_force), made[0])
-        return any(one.answered_by(each.message.id, each.message.text) for each in used.taken), used.tokens
+        return any(question.answered_by(each.message.id, each.message.text) for each in used.taken), used.tokens
 
-    async def _leaks(self, one: Forbidden) -> list[Leak]:
+    async def _leaks(self, forbidden: ForbiddenText) -> list[Leak]:
         """Look for a text in what its viewer finds: among messages, memories and the digests of rooms."""
-        found = await self._messages.search(None, one.text, viewer=one.viewer, limit=_LOOKED_AT)
-        where = {f"search, room {hit.message.room_id}" for hit in found.hits if _holds(hit.message.text, one.text)}
+        answer = await self._messages.search(None, forbidden.text, viewer=forbidden.viewer, limit=_LOOKED_AT)
+        where = {
+            f"search, room {hit.message.room_id}" for hit in answer.hits if _holds(hit.message.text, forbidden.text)
+        }
         async with self._storage.reading(self._tenant) as work:
             scopes, rooms = await self._places(work)
         for scope in scopes:
-            memories = await self._remembers(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
-            if any(_holds(hit.memory.statement, one.text) for hit in memories.hits):
+            memories = await self._remembers(
+                scope, forbidden.text, limit=_LOOKED_AT, threshold=0.0, viewer=forbidden.viewer
+            )
+            if any(_holds(hit.memory.statement, forbidden.text) for hit in memories.hits):
                 where.add(f"memories, {scope}")
         for room_id in rooms:
-            if await self._is_told(room_id, one):
+            if await self._is_told(room_id, forbidden):
                 where.add(f"digest, room {room_id}")
-        return [Leak(text=one.text, viewer=one.viewer, where=place) for place in sorted(where)]
+        return [Leak(text=forbidden.text, viewer=forbidden.viewer, where=place) for place in sorted(where)]
 
     async def _places(self, work: UnitOfWork) -> tuple[list[str], list[str]]:
         """Return all scopes of memories, those of agents too, and the rooms, at most 500 rooms."""
         rooms = [room.room_id for room in await work.rooms.page(after=None, limit=_ROOMS)]
         scopes: list[str] = []
         while page := await work.memories.scopes(after=scopes[-1] if scopes else None, limit=_ROOMS):
-            scopes += [one.scope for one in page]
+            scopes += [scope_row.scope for scope_row in page]
         return scopes, rooms
 
-    async def _is_told(self, room_id: str, one: Forbidden) -> bool:
+    async def _is_told(self, room_id: str, forbidden: ForbiddenText) -> bool:
         try:
-            made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000, mode="offline")
+            made = await self._digest(room_id, viewer=forbidden.viewer, max_tokens=10_000, mode="offline")
         except NotFound:
             return False
         texts = (text for entry in made.entries for text in (entry.title, *(line.text for line in entry.lines)))
-        return any(_holds(text, one.text) for text in texts)
+        return any(_holds(text, forbidden.text) for text in texts)
 
 
 def _holds(text: str, wanted: str) -> bool:

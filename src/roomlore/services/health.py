@@ -31,16 +31,16 @@ async def examine(probes: Sequence[Probe], *, clock: Clock, timeout_seconds: flo
     A probe that fails, hangs or breaks becomes a finding too. The probes run concurrently, load packages and delay each
     other. So a probe that seems late, unavailable or slow runs once more alone, and the second result counts.
     """
-    found = await asyncio.gather(*(_one(probe, clock, timeout_seconds) for probe in probes))
+    findings_of_probes = await asyncio.gather(*(_findings_of(probe, clock, timeout_seconds) for probe in probes))
     until = clock.monotonic() + timeout_seconds
     for place, probe in enumerate(probes):
         left = until - clock.monotonic()
-        if left > 0 and probe.slow_ms is not None and worst(found[place]) != "ok":
-            found[place] = await _one(probe, clock, left)
-    return [finding for findings in found for finding in findings]
+        if left > 0 and probe.slow_ms is not None and worst(findings_of_probes[place]) != "ok":
+            findings_of_probes[place] = await _findings_of(probe, clock, left)
+    return [finding for findings in findings_of_probes for finding in findings]
 
 
-async def _one(probe: Probe, clock: Clock, seconds: float) -> list[Finding]:
+async def _findings_of(probe: Probe, clock: Clock, seconds: float) -> list[Finding]:
     begun = clock.monotonic()
     try:
         async with asyncio.timeout(seconds):

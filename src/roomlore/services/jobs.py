@@ -99,8 +99,8 @@ class JobService:
         if kind is not None and not KIND.fullmatch(kind):
             raise InvalidInput("job_kind_invalid", value=f"{kind!r:.80}")
         names = [kind] if kind else []
-        found = await self._durable.page(names=names, status=status, prefix=self._mine, limit=limit, offset=offset)
-        return [self._job(state) for state in found]
+        states = await self._durable.page(names=names, status=status, prefix=self._mine, limit=limit, offset=offset)
+        return [self._job(state) for state in states]
 
     async def get(self, job_id: str) -> Job:
         """Return the current state of the job. Raise `NotFound`."""
@@ -162,11 +162,11 @@ class JobService:
         return due | await self._waiting()
 
     async def _waiting(self) -> set[str]:
-        found: set[str] = set()
+        work_ids: set[str] = set()
         for status in ("running", "waiting") if self._sweeps else ():
             known = await self._durable.page(names=list(self._sweeps), status=status, limit=_MAX_WAITED_FOR)
-            found |= {state.work_id for state in known}
-        return found
+            work_ids |= {state.work_id for state in known}
+        return work_ids
 
     def _work_id(self, job_id: str) -> str:
         """Return the id of the work. Raise `NotFound` for a text that cannot be a job's id."""

@@ -53,9 +53,9 @@ class KeyService(Service):
         Raise `NotFound` if this tenant has no such key, `InvalidInput` that lists ids if several keys have the name.
         """
         async with self._storage.writing(self._tenant) as work:
-            found = _meant(key_id, await work.keys.page())
-            await work.keys.revoke(key_id=found, now=self._clock.now())
-        return found
+            revoked = _meant(key_id, await work.keys.page())
+            await work.keys.revoke(key_id=revoked, now=self._clock.now())
+        return revoked
 
     async def authenticate(self, secret: str) -> ApiKey:
         """Return the key of this secret. Raise `Forbidden` if there is none or it was revoked."""
@@ -79,12 +79,12 @@ def _meant(given: str, keys: Sequence[ApiKey]) -> str:
     again would revoke the one that came in its place."""
     if any(key.key_id == given for key in keys):
         return given
-    found = [key.key_id for key in keys if key.name == given]
-    if not found:
+    named_alike = [key.key_id for key in keys if key.name == given]
+    if not named_alike:
         raise NotFound("key_unknown", key=repr(given))
-    if len(found) > 1:
-        raise InvalidInput("key_name_shared", count=len(found), name=repr(given), listed=listed(found))
-    return found[0]
+    if len(named_alike) > 1:
+        raise InvalidInput("key_name_shared", count=len(named_alike), name=repr(given), listed=listed(named_alike))
+    return named_alike[0]
 
 
 def _hash(secret: str) -> str:

@@ -23,8 +23,8 @@ from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import (
     FOLLOWING,
     MAX_BY_CHARS,
-    Past,
-    Standing,
+    CorrectedPast,
+    StandingCorrection,
     Threads,
     check_answer,
     errors_shown,
@@ -75,7 +75,7 @@ class _Change:
     arrival: int
     links: dict[int, Link]
     linked: Linked
-    standing: Standing | None
+    standing: StandingCorrection | None
 
 
 class ThreadMoves(Service):
@@ -129,7 +129,7 @@ class ThreadMoves(Service):
         here = {"tenant": room.tenant, "room_id": room.room_id}
 
         async def is_due() -> bool:
-            return own in [own_part(one, THREADS) for one in await self._noted(**here)]
+            return own in [own_part(noted, THREADS) for noted in await self._noted(**here)]
 
         own = own_part(room, THREADS)
         return await submit_noted(
@@ -250,10 +250,10 @@ class LinkService(Service):
             return await work.corrections.in_force(after=after, limit=limit)
 
     async def _say(self, wish: _Wish) -> CorrectedEntry:
-        corrected = await self._said(wish)
+        corrected = await self._statement_of(wish)
         return replace(corrected, left=await self._moves.left(self._tenant, wish.room_id))
 
-    async def _said(self, wish: _Wish) -> CorrectedEntry:
+    async def _statement_of(self, wish: _Wish) -> CorrectedEntry:
         for _ in range(_TRIES):
             try:
                 return await self._try(wish)
@@ -321,9 +321,11 @@ class LinkService(Service):
             answered = await self._answered(work, room, wish, entry)
             if old is not None and old.answers == answered:
                 return None
-        past = await self._past(work, room, entry, None if wish.kind is CorrectionKind.UNDONE else Standing(answered))
+        past = await self._past(
+            work, room, entry, None if wish.kind is CorrectionKind.UNDONE else StandingCorrection(answered)
+        )
         links, errors, linked = await asyncio.to_thread(self._links, room, past, old)
-        standing = Standing(answered, self._version if errors else "", errors)
+        standing = StandingCorrection(answered, self._version if errors else "", errors)
         return _Change(
             room=room,
             arrival=arrival,
@@ -342,7 +344,9 @@ class LinkService(Service):
         check_answer(entry.message, target, above)
         return target.arrival
 
-    async def _past(self, work: UnitOfWork, room: Room, entry: Entry, standing: Standing | None) -> Past:
+    async def _past(
+        self, work: UnitOfWork, room: Room, entry: Entry, standing: StandingCorrection | None
+    ) -> CorrectedPast:
         arrival = entry.message.arrival
         before = await work.messages.tail(room_id=room.room_id, before=arrival, limit=WINDOW)
         following = await work.messages.page(room_id=room.room_id, after=arrival - 1, limit=FOLLOWING + 1)
@@ -350,19 +354,25 @@ class LinkService(Service):
         entries = await work.messages.by_arrival(room_id=room.room_id, arrivals=arrivals)
         if not entries or entries[0].message.arrival != arrival:
             raise _RoomMovedError
-        corrected = {at: one.answers for at, one in (await self._standing(work, room, arrivals)).items()}
+        corrected = {at: link.answers for at, link in (await self._standing(work, room, arrivals)).items()}
         corrected.pop(arrival, None)
         if standing is not None:
             corrected[arrival] = standing.answers
-        held = {one.message.id for one in (*before, *entries)}
-        replied = [one.message.reply_to for one in entries if one.message.reply_to and one.message.reply_to not in held]
-        known = {one.message.arrival for one in (*before, *entries)}
+        held = {known_entry.message.id for known_entry in (*before, *entries)}
+        replied = [
+            known_entry.message.reply_to
+            for known_entry in entries
+            if known_entry.message.reply_to and known_entry.message.reply_to not in held
+        ]
+        known = {known_entry.message.arrival for known_entry in (*before, *entries)}
         answered = [answers for answers in corrected.values() if answers is not None and answers not in known]
         others = await work.messages.by_id(room_id=room.room_id, message_ids=replied)
         others += await work.messages.by_arrival(room_id=room.room_id, arrivals=answered)
-        return Past(before, entries, others, corrected)
+        return CorrectedPast(before, entries, others, corrected)
 
-    def _links(self, room: Room, past: Past, old: Standing | None) -> tuple[dict[int, Link], tuple[int, ...], Linked]:
+    def _links(
+        self, room: Room, past: CorrectedPast, old: StandingCorrection | None
+    ) -> tuple[dict[int, Link], tuple[int, ...], Linked]:
         """Return the new links, what the correction adds to the calibration, and the room's state with it.
 
         A message that this model did not link is heard when the model comes to it (`LinkIndexing`).
@@ -377,14 +387,14 @@ class LinkService(Service):
             linked = replace(linked, calibration=calibration.with_errors(errors) if errors else calibration)
         return links_after(self._model, past, linked.calibrated(self._version).habits()), errors, linked
 
-    async def _standing(self, work: UnitOfWork, room: Room, arrivals: Sequence[int]) -> dict[int, Standing]:
+    async def _standing(self, work: UnitOfWork, room: Room, arrivals: Sequence[int]) -> dict[int, StandingCorrection]:
         return await work.corrections.standing(room_id=room.room_id, arrivals=arrivals)
 
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
-        found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
-        if not found:
+        entries = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
+        if not entries:
             raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
-        return found[0]
+        return entries[0]
 
     async def _room(self, work: UnitOfWork, room_id: str) -> Room:
         room = await work.rooms.find(room_id=room_id)

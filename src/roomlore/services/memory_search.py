@@ -17,13 +17,13 @@ from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, Numbere
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     AnswerModel,
-    Background,
+    BackgroundVectors,
     Cosines,
     Flags,
-    Matches,
-    Question,
+    MemoryMatches,
+    MemoryQuestion,
     Scores,
-    Words,
+    StatementTerms,
     cosines_of,
     is_dense_script,
     nearness,
@@ -31,7 +31,7 @@ from roomlore.core.memory.scoring import (
     score,
 )
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest, Vectors
-from roomlore.core.visibility import told
+from roomlore.core.visibility import as_shown_to
 from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import INDEXING, Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
@@ -59,12 +59,12 @@ class Ready:
     """The active memories of a scope, the last changed first. `numbers`: their row numbers; `said`: which have any
     text; `dense_script`: which are in a dense script, such as Chinese."""
 
-    def __init__(self, found: list[NumberedMemory]) -> None:
-        self.memories: tuple[Memory, ...] = tuple(one.memory for one in found)
-        self.numbers: Ints = np.array([one.number for one in found], np.int64)
+    def __init__(self, rows: list[NumberedMemory]) -> None:
+        self.memories: tuple[Memory, ...] = tuple(numbered.memory for numbered in rows)
+        self.numbers: Ints = np.array([numbered.number for numbered in rows], np.int64)
         self.said: Flags = np.array([bool(memory.statement.strip()) for memory in self.memories], np.bool_)
         self.dense_script: Flags = np.array([is_dense_script(memory.statement) for memory in self.memories], np.bool_)
-        self.words = Words([memory.statement for memory in self.memories])
+        self.words = StatementTerms([memory.statement for memory in self.memories])
         self._order = np.argsort(self.numbers)
 
     def places(self, numbers: Ints) -> Ints:
@@ -129,19 +129,19 @@ class MemorySearchCache:
         seen = None
         active = partial(work.memories.active, scope=scope)
         if cached.sight is None:
-            found = [] if same else await active(limit=MAX_MEMORIES)
+            fitting = [] if same else await active(limit=MAX_MEMORIES)
         else:
             if not same or cached.evidence is None:
                 cached.every = await active(limit=_ALL)
-                cached.evidence = EvidenceTable([one.memory for one in cached.every])
+                cached.evidence = EvidenceTable([numbered.memory for numbered in cached.every])
             seen = await cached.sight.of(work, cached.evidence, now)
             same = same and seen is cached.seen
-            found = [] if same else _seen(cached.every, seen, cached.sight.view)
+            fitting = [] if same else _seen(cached.every, seen, cached.sight.view)
         if cached.ready is None or not same:
-            found = [one for one in found if cached.ended or one.memory.holds(now)]
-            until = None if cached.ended else next_end((one.memory for one in found), now)
-            large = len(found) > _INLINE
-            cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
+            fitting = [numbered for numbered in fitting if cached.ended or numbered.memory.holds(now)]
+            until = None if cached.ended else next_end((numbered.memory for numbered in fitting), now)
+            large = len(fitting) > _INLINE
+            cached.ready = await asyncio.to_thread(Ready, fitting) if large else Ready(fitting)
             cached.stamp, cached.seen, cached.until = stamp, seen, until
         return cached.ready
 
@@ -157,17 +157,17 @@ class MemorySearchCache:
 def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) -> list[NumberedMemory]:
     """Return the memories that a viewer may see, at most as many as one that sees all would get."""
     some = [every[place] for place in np.flatnonzero(seen).tolist()]
-    _, replaced = unreplaced([one.memory for one in some])
-    kept = [one for one in some if one.memory.memory_id not in replaced][:MAX_MEMORIES]
-    ids = {one.memory.memory_id for one in some}
-    return [replace(one, memory=told(one.memory, view, ids)) for one in kept]
+    _, replaced = unreplaced([numbered.memory for numbered in some])
+    kept = [numbered for numbered in some if numbered.memory.memory_id not in replaced][:MAX_MEMORIES]
+    ids = {numbered.memory.memory_id for numbered in some}
+    return [replace(numbered, memory=as_shown_to(numbered.memory, view, ids)) for numbered in kept]
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
     tenant: str
     scope: str
-    question: Question
+    question: MemoryQuestion
     only: Ints | None
 
 
@@ -177,7 +177,7 @@ class _Compared:
     that was learned for the model. `unknown`: how many are NaN."""
 
     near: Floats
-    matches: Matches | None
+    matches: MemoryMatches | None
     unknown: int = 0
 
 
@@ -203,7 +203,7 @@ class MemorySearch:
         self._clock = clock
         self._jobs = jobs
         self._telemetry = telemetry
-        self._background: Background | None = None
+        self._background: BackgroundVectors | None = None
         self._making = asyncio.Lock()
 
     async def search(
@@ -223,11 +223,11 @@ class MemorySearch:
         started = self._clock.monotonic()
         ready = await self._cache.find(tenant, scope, viewer, include_ended)
         question = read_question(query, of_group=scope.startswith("group:"))
-        asked = _Asked(tenant, scope, question, None if viewer is None else np.sort(ready.numbers))
-        dense, background = await self._near(asked)
+        search_query = _Asked(tenant, scope, question, None if viewer is None else np.sort(ready.numbers))
+        dense, background = await self._near(search_query)
         near, matches, problem = None, None, dense.problem
         if background is not None:
-            compared = await self._compared(asked, ready, dense, background)
+            compared = await self._compared(search_query, ready, dense, background)
             near, matches = compared.near, compared.matches
             if compared.unknown and problem is None:
                 problem = f"{compared.unknown} memories have no vector yet; words alone speak for them."
@@ -243,10 +243,10 @@ class MemorySearch:
         self._measure(answer, self._clock.monotonic() - started)
         return answer
 
-    async def _near(self, asked: _Asked) -> tuple[Dense, Cosines | None]:
+    async def _near(self, query: _Asked) -> tuple[Dense, Cosines | None]:
         """Return the nearest neighbours, and the cosines of the background; None if meaning is not available."""
-        turned = partial(_turned, self._answers, asked.question) if self._answers else None
-        dense = await self._meaning.near(asked.tenant, asked.scope, [asked.question.embed], asked.only, turned)
+        turned = partial(_turned, self._answers, query.question) if self._answers else None
+        dense = await self._meaning.near(query.tenant, query.scope, [query.question.embed], query.only, turned)
         if not dense.used or dense.asked is None or self._embedder is None:
             return dense, None
         try:
@@ -255,37 +255,37 @@ class MemorySearch:
             return Dense(problem=f"Words alone were searched. {error}"), None
         return dense, background.cosines(dense.asked[0])
 
-    async def _made_background(self, embedder: Embedder) -> Background:
+    async def _made_background(self, embedder: Embedder) -> BackgroundVectors:
         if self._background is None:
             async with self._making:
                 if self._background is None:
-                    self._background = Background(await embedder.embed(BACKGROUND, kind="passage"))
+                    self._background = BackgroundVectors(await embedder.embed(BACKGROUND, kind="passage"))
         return self._background
 
-    async def _compared(self, asked: _Asked, ready: Ready, dense: Dense, background: Cosines) -> _Compared:
+    async def _compared(self, query: _Asked, ready: Ready, dense: Dense, background: Cosines) -> _Compared:
         cosines = [_cosines(ready, nearest) for nearest in dense.found]
         unknown = np.flatnonzero(np.isnan(cosines[0].values) & ready.said)
         if unknown.size > _SAMPLE and len(ready.memories) - unknown.size > _SAMPLE:
-            cosines = [_with_farthest(one) for one in cosines]
+            cosines = [_with_farthest(cosine) for cosine in cosines]
             return self._with_matches(
-                await self._among_many(asked, ready, cosines[0], background), asked, ready, dense, cosines
+                await self._among_many(query, ready, cosines[0], background), query, ready, dense, cosines
             )
         if unknown.size:
             self._jobs.ask(INDEXING)
-            unknown = await self._embed(asked, ready, unknown, dense, cosines)
-        return self._with_matches(nearness(cosines[0], background), asked, ready, dense, cosines, unknown.size)
+            unknown = await self._embed(query, ready, unknown, dense, cosines)
+        return self._with_matches(nearness(cosines[0], background), query, ready, dense, cosines, unknown.size)
 
     def _with_matches(
-        self, near: Floats, asked: _Asked, ready: Ready, dense: Dense, cosines: Sequence[Cosines], unknown: int = 0
+        self, near: Floats, query: _Asked, ready: Ready, dense: Dense, cosines: Sequence[Cosines], unknown: int = 0
     ) -> _Compared:
         if self._answers is None or dense.asked is None:
             return _Compared(near, None, unknown)
-        direction = self._answers.direction(dense.asked[0], dense_script=asked.question.dense_script)
+        direction = self._answers.direction(dense.asked[0], dense_script=query.question.dense_script)
         values = direction.of(cosines[1].values, ready.dense_script)
-        return _Compared(near, Matches(values, ready.dense_script, self._answers.weights), unknown)
+        return _Compared(near, MemoryMatches(values, ready.dense_script, self._answers.weights), unknown)
 
     async def _embed(
-        self, asked: _Asked, ready: Ready, unknown: Ints, dense: Dense, cosines: Sequence[Cosines]
+        self, query: _Asked, ready: Ready, unknown: Ints, dense: Dense, cosines: Sequence[Cosines]
     ) -> Ints:
         """Embed a few memories that are not indexed yet; return those that are left."""
         if unknown.size > _AT_ONCE or self._embedder is None or dense.asked is None:
@@ -297,14 +297,14 @@ class MemorySearch:
             return unknown
         cosines[0].values[unknown] = cosines_of(vectors, dense.asked[0])
         if self._answers:
-            cosines[1].values[unknown] = cosines_of(vectors, _turned(self._answers, asked.question, dense.asked)[0])
+            cosines[1].values[unknown] = cosines_of(vectors, _turned(self._answers, query.question, dense.asked)[0])
         return unknown[:0]
 
-    async def _among_many(self, asked: _Asked, ready: Ready, cosines: Cosines, background: Cosines) -> Floats:
+    async def _among_many(self, query: _Asked, ready: Ready, cosines: Cosines, background: Cosines) -> Floats:
         """In a large scope the nearest say nothing about the rest: an even sample does."""
         step = max(1, ready.numbers.size // _SAMPLE)
         some = await self._meaning.near(
-            asked.tenant, asked.scope, [asked.question.embed], np.sort(ready.numbers)[::step]
+            query.tenant, query.scope, [query.question.embed], np.sort(ready.numbers)[::step]
         )
         if not some.used:
             return nearness(cosines, background)
@@ -317,7 +317,7 @@ class MemorySearch:
         self._telemetry.observe("roomlore_memory_search_seconds", seconds, labels=labels)
 
 
-def _turned(answers: AnswerModel, question: Question, vectors: Vectors) -> Vectors:
+def _turned(answers: AnswerModel, question: MemoryQuestion, vectors: Vectors) -> Vectors:
     """Return the directions of these vectors of the question."""
     directions = [answers.direction(vector, dense_script=question.dense_script) for vector in vectors]
     return np.stack([direction.vector for direction in directions])

@@ -46,7 +46,7 @@ _MIN_CHARACTERS = 5
 
 
 @dataclass(slots=True)
-class Call:
+class ModelCall:
     """A call in progress. `on_begin`: called when the provider sends its first piece. `begun`: True after that.
     `result`: how the call ended."""
 
@@ -88,9 +88,9 @@ class Calls:
         return self._breaker(offer).is_open
 
     @contextmanager
-    def noting(self, offer: Offer, *, seconds: float) -> Iterator[Call]:
+    def noting(self, offer: Offer, *, seconds: float) -> Iterator[ModelCall]:
         """Record how a call ends that may last so long."""
-        call, begun = Call(lambda: self._begins(offer)), self._clock.monotonic()
+        call, begun = ModelCall(lambda: self._begins(offer)), self._clock.monotonic()
         self._breakers[offer] = self._breaker(offer).tried(self._clock.monotonic(), seconds=seconds)
         try:
             yield call
@@ -108,7 +108,7 @@ class Calls:
     def _begins(self, offer: Offer) -> None:
         self._breakers[offer] = self._breaker(offer).begun(self._clock.monotonic())
 
-    def _after(self, breaker: Breaker, call: Call) -> Breaker:
+    def _after(self, breaker: Breaker, call: ModelCall) -> Breaker:
         if call.result in (_ANSWERED, _UNUSABLE) or (call.result == _ABANDONED and call.begun):
             return breaker.succeeded()
         # A request that the provider refuses, or that the caller abandoned, says nothing about the provider.
@@ -116,7 +116,7 @@ class Calls:
             return breaker.abandoned()
         return breaker.failed(self._clock.monotonic(), wait_seconds=call.wait_seconds, cause=call.result)
 
-    def _count(self, offer: Offer, call: Call, seconds: float) -> None:
+    def _count(self, offer: Offer, call: ModelCall, seconds: float) -> None:
         provider = offer.provider.name
         became = {"provider": provider, "result": call.result}
         self._telemetry.count("roomlore_model_calls_total", labels=became)
@@ -288,29 +288,29 @@ class ModelService:
     async def _pieces(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
         with self._calls.noting(offer, seconds=seconds) as call:
             stream = self._connected().stream(offer, request, key=self._key(offer), timeout_seconds=seconds)
-            said: list[str] = []
+            texts: list[str] = []
             try:
                 async with aclosing(stream) as pieces:
                     async for piece in pieces:
                         call.add(piece.usage)
-                        said.append(piece.text)
+                        texts.append(piece.text)
                         yield piece
             finally:
-                await self._charge(request, call, said)
+                await self._charge(request, call, texts)
 
     async def _check_quota(self, request: ChatRequest) -> None:
         if self._quotas is not None:
             await self._quotas.check_tokens(request.tenant)
 
-    async def _charge(self, request: ChatRequest, call: Call, said: Sequence[str]) -> None:
+    async def _charge(self, request: ChatRequest, call: ModelCall, texts: Sequence[str]) -> None:
         """Count the tokens that the provider reported. If it reported none, as after a stream that was closed early,
         count those of the texts."""
         if self._quotas is None:
             return
         tokens = call.usage.input_tokens + call.usage.output_tokens
         if not tokens and call.begun and self._tokens is not None:
-            asked = [json.dumps(message, ensure_ascii=False, default=str) for message in request.messages]
-            tokens = sum(self._tokens.count([*asked, "".join(said)]))
+            prompts = [json.dumps(message, ensure_ascii=False, default=str) for message in request.messages]
+            tokens = sum(self._tokens.count([*prompts, "".join(texts)]))
         await self._quotas.charge_tokens(request.tenant, tokens)
 
     def _candidates(self, entry: ModelEntry) -> Iterator[Offer]:

@@ -163,27 +163,29 @@ class QuotaKeeper(Service):
                 if KEPT in limited:
                     used[KEPT] = await work.tenants.messages_kept()
         own = self._own.get(tenant, {})
-        found = []
+        standings = []
         for name in names:
             most = getattr(quotas, name)
-            told = used.get(name)
-            if told is not None and name == REQUESTS:
-                told = min(told, most)
-            found.append(Standing(name, told, most, None if most is None else period_of(name, now)[1], name in own))
-        return found
+            used_now = used.get(name)
+            if used_now is not None and name == REQUESTS:
+                used_now = min(used_now, most)
+            standings.append(
+                Standing(name, used_now, most, None if most is None else period_of(name, now)[1], name in own)
+            )
+        return standings
 
     async def _check_all(self, tenant: str, names: tuple[str, ...]) -> None:
         try:
-            found = await self._standings(tenant, await self.of(tenant), names)
+            standings = await self._standings(tenant, await self.of(tenant), names)
         except StorageUnavailable as error:
             self._warn("quotas are not checked", error)
             return
-        for one in found:
-            if one.most is None or one.used is None:
+        for standing in standings:
+            if standing.most is None or standing.used is None:
                 continue
-            self._tell(tenant, one.limit, one.used, one.most)
-            if one.used >= one.most:
-                raise self._refused(tenant, one.limit, one.used, 1, one.most)
+            self._tell(tenant, standing.limit, standing.used, standing.most)
+            if standing.used >= standing.most:
+                raise self._refused(tenant, standing.limit, standing.used, 1, standing.most)
 
     async def _read(self) -> None:
         async with self._storage.reading() as work:
@@ -225,10 +227,10 @@ class QuotaKeeper(Service):
             raise self._refused(work.tenant, KEPT, used, added, most)
         self._tell(work.tenant, KEPT, kept.amount, most)
 
-    def _refused(self, tenant: str, limit: str, used: int, asked: int, most: int) -> QuotaExceeded:
+    def _refused(self, tenant: str, limit: str, used: int, wanted: int, most: int) -> QuotaExceeded:
         labels = {"tenant": self._label(tenant), "limit": limit}
         self._telemetry.count("roomlore_quota_refusals_total", labels=labels)
-        return exceeded(limit, used=used, asked=asked, most=most, now=self._clock.now())
+        return exceeded(limit, used=used, wanted=wanted, most=most, now=self._clock.now())
 
     def _tell(self, tenant: str, limit: str, used: int, most: int) -> None:
         label = self._label(tenant)

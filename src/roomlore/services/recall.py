@@ -36,7 +36,7 @@ from roomlore.core.recall.recollection import (
 )
 from roomlore.core.search.hits import Floats, Vectors
 from roomlore.core.transcript import Speakers
-from roomlore.core.visibility import told
+from roomlore.core.visibility import as_shown_to
 from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
@@ -168,15 +168,15 @@ def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at:
     has ended replaces what it replaced all the same."""
     some = [every[place] for place in np.flatnonzero(seen).tolist()]
     memories, _ = unreplaced(some)
-    held = [one for one in memories if held_at is None or one.holds(held_at)]
-    ids = {one.memory_id for one in some}
-    return [told(memory, view, ids) for memory in held[:MAX_FACTS]]
+    held = [memory for memory in memories if held_at is None or memory.holds(held_at)]
+    ids = {memory.memory_id for memory in some}
+    return [as_shown_to(memory, view, ids) for memory in held[:MAX_FACTS]]
 
 
 async def _stamp(work: UnitOfWork, scopes: Sequence[str]) -> _Stamp:
     """Read the stamp before the facts: a change in between is read again next time."""
-    found = [await work.memories.scope(scope=scope) for scope in scopes]
-    return tuple((scope.created_at, scope.changes) if scope else None for scope in found)
+    scope_rows = [await work.memories.scope(scope=scope) for scope in scopes]
+    return tuple((scope.created_at, scope.changes) if scope else None for scope in scope_rows)
 
 
 async def _made(put: Callable[[FactSet], FactSet], ready: Callable[[], FactSet]) -> FactSet:
@@ -213,13 +213,13 @@ class FactVectors:
         try:
             async with asyncio.timeout(wait):
                 vectors = await self._vectors(self._embedder, facts, cached)
-                asked = await self._embedder.embed([part.text for part in topic.parts], kind="query")
+                question_vectors = await self._embedder.embed([part.text for part in topic.parts], kind="query")
         except TimeoutError as error:
             raise NoVectors(f"the embedder took longer than {wait:g} s") from error
         except (ModelUnavailable, InvalidInput) as error:
             raise NoVectors(describe(error)) from error
         weights = np.array([part.weight for part in topic.parts])
-        direction = (weights @ asked / weights.sum()).astype(np.float32)
+        direction = (weights @ question_vectors / weights.sum()).astype(np.float32)
         cosines: Floats = (vectors @ direction).astype(float)
         return cosines
 
@@ -295,10 +295,10 @@ def conversation_messages(messages: Sequence[RecallMessage]) -> list[Conversatio
     """Return the conversation in its order. Raise `InvalidInput` for an invalid message."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
         raise InvalidInput("turns_invalid")
-    return [_said(message, place) for place, message in enumerate(messages)]
+    return [_conversation_message(message, place) for place, message in enumerate(messages)]
 
 
-def _said(message: RecallMessage, place: int) -> ConversationMessage:
+def _conversation_message(message: RecallMessage, place: int) -> ConversationMessage:
     if isinstance(message, ConversationMessage):
         return _checked(message, place)
     if isinstance(message, Message):
@@ -397,18 +397,18 @@ class RecallService:
         `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
         """
         started = self._parts.backends.clock.monotonic()
-        asked = RecallRequest(**arguments)
-        options = otherwise(self._parts.options, asked)
-        whose, which, said = scopes_of(scopes), check_kinds(asked.kinds), conversation_messages(messages)
-        sees = None if asked.viewer is None else check_viewer(asked.viewer)
-        form = options.max_tokens, len(whose) > 1, asked.include_ended, sees
-        before = self._before(asked.conversation_id, asked.previous, form)
+        request = RecallRequest(**arguments)
+        options = otherwise(self._parts.options, request)
+        whose, which, conversation = scopes_of(scopes), check_kinds(request.kinds), conversation_messages(messages)
+        sees = None if request.viewer is None else check_viewer(request.viewer)
+        form = options.max_tokens, len(whose) > 1, request.include_ended, sees
+        before = self._before(request.conversation_id, request.previous, form)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
-        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, asked.include_ended)
-        topic = topic_of(said, options.max_context_turns)
+        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, request.include_ended)
+        topic = topic_of(conversation, options.max_context_turns)
         cosines, degraded = await self._cosines(topic, facts, cached, options)
-        found = recollect(
+        recollection = recollect(
             facts,
             topic,
             options,
@@ -418,11 +418,11 @@ class RecallService:
             previous=before,
             degraded=degraded,
         )
-        shown = tuple(one.memory.memory_id for one in found.facts)
-        if asked.conversation_id is not None:
-            self._parts.shown.note(self._tenant, asked.conversation_id, form, shown)
-        self._measure(found, tuple(before), shown, self._parts.backends.clock.monotonic() - started)
-        return found
+        shown = tuple(fact.memory.memory_id for fact in recollection.facts)
+        if request.conversation_id is not None:
+            self._parts.shown.note(self._tenant, request.conversation_id, form, shown)
+        self._measure(recollection, tuple(before), shown, self._parts.backends.clock.monotonic() - started)
+        return recollection
 
     async def memory_prompt(
         self,
@@ -449,13 +449,15 @@ class RecallService:
         except NoVectors as error:
             return None, f"by words alone: {error}"
 
-    def _measure(self, found: Recollection, before: tuple[str, ...], shown: tuple[str, ...], seconds: float) -> None:
+    def _measure(
+        self, recollection: Recollection, before: tuple[str, ...], shown: tuple[str, ...], seconds: float
+    ) -> None:
         telemetry = self._parts.backends.telemetry
         block = "kept" if shown == before else "changed"
-        labels = {"block": block if before else "new", "degraded": "yes" if found.degraded else "no"}
+        labels = {"block": block if before else "new", "degraded": "yes" if recollection.degraded else "no"}
         telemetry.count("roomlore_recall_blocks_total", labels=labels)
         telemetry.observe("roomlore_recall_seconds", seconds)
-        telemetry.observe("roomlore_recall_tokens", found.tokens)
+        telemetry.observe("roomlore_recall_tokens", recollection.tokens)
 
 
 class KnownForReplies:
@@ -483,7 +485,7 @@ class KnownForReplies:
         people = _people(messages, agent_id)
         short = self._fitting(await self._short_of(tenant, room_id, agent_id), max_tokens // _SHARE_OF_SHORT)
         left = max_tokens - self._parts.backends.tokens.count([short])[0] - 1 if short else max_tokens
-        found = await RecallService(tenant=tenant, parts=self._parts).build(
+        recollection = await RecallService(tenant=tenant, parts=self._parts).build(
             [f"group:{room_id}", f"agent:{agent_id}", *(f"user:{sender}" for sender in people)],
             messages,
             max_tokens=left,
@@ -491,16 +493,20 @@ class KnownForReplies:
             viewer=str(Viewer("room", room_id)),
         )
         speakers = Speakers(people, agents=[agent_id])
-        facts = self._fitting([_line(one.memory, speakers) for one in found.facts], left)
+        facts = self._fitting([_line(fact.memory, speakers) for fact in recollection.facts], left)
         return "\n".join(filter(None, (facts, short)))
 
     async def _short_of(self, tenant: str, room_id: str, agent_id: str) -> list[str]:
         """Return a line for each of the newest short memories that rest on this room alone, the newest first."""
         scope = f"agent:{agent_id}"
         async with self._storage.reading(tenant) as work:
-            found = await work.memories.short_of_room(scope=scope, room_id=room_id, limit=_MAX_SHORT)
+            memories = await work.memories.short_of_room(scope=scope, room_id=room_id, limit=_MAX_SHORT)
         now = self._parts.backends.clock.now()
-        here = [one for one in found if one.holds(now) and all(room.room_id == room_id for room in one.evidence)]
+        here = [
+            memory
+            for memory in memories
+            if memory.holds(now) and all(room.room_id == room_id for room in memory.evidence)
+        ]
         here.sort(key=lambda memory: memory.supported_at, reverse=True)
         return [line_of(text_of(memory), scope) for memory in here]
 
@@ -513,11 +519,11 @@ class KnownForReplies:
 
 def _people(messages: Sequence[StoredMessage], agent_id: str) -> dict[str, str]:
     """Return sender ids and names of the last speakers, in an order that does not depend on who speaks."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for message in reversed(messages):
-        if message.role is Role.USER and message.sender_id != agent_id and len(found) < _MAX_PEOPLE:
-            found[message.sender_id] = found.get(message.sender_id) or message.sender_name
-    return dict(sorted(found.items()))
+        if message.role is Role.USER and message.sender_id != agent_id and len(names) < _MAX_PEOPLE:
+            names[message.sender_id] = names.get(message.sender_id) or message.sender_name
+    return dict(sorted(names.items()))
 
 
 def _line(memory: Memory, speakers: Speakers) -> str:

@@ -70,10 +70,10 @@ class RoomService(Service):
         async with self._storage.reading(self._tenant) as work:
             if await self._is_id(work, name, whom):
                 return name
-            found = await self._called(work, name, whom)
-        if not found and or_new:
+            room_ids = await self._called(work, name, whom)
+        if not room_ids and or_new:
             return name
-        return _only(name, found, viewed=whom is not None)
+        return _only(name, room_ids, viewed=whom is not None)
 
     async def scope_named(self, scope: str, *, viewer: str | None = None) -> str:
         """Return a scope such as 'group:Tea party' with the id of the room in place of its name, found as `named` finds
@@ -90,10 +90,10 @@ class RoomService(Service):
         async with self._storage.reading(self._tenant) as work:
             if await self._is_id(work, name, whom):
                 return scope
-            found = await self._called(work, name, whom)
-            if not found or await self._remembers(work, scope, whom):
+            room_ids = await self._called(work, name, whom)
+            if not room_ids or await self._remembers(work, scope, whom):
                 return scope
-        return f"group:{_only(name, found)}"
+        return f"group:{_only(name, room_ids)}"
 
     async def check_there(self, scope: str) -> None:
         """Raise `NotFound` if neither a room nor a person has the id of a scope, and nothing was ever remembered in it,
@@ -166,13 +166,13 @@ class RoomService(Service):
 
     async def _seen(self, work: UnitOfWork, viewer: Viewer, after: str | None, limit: int) -> list[Room]:
         """Return the rooms that the viewer may see all of. Those before are read too: limits count what is seen."""
-        found: list[Room] = []
-        while len(found) < limit and (page := await work.rooms.page(after=after, limit=_ROOMS_AT_ONCE)):
+        rooms_seen: list[Room] = []
+        while len(rooms_seen) < limit and (page := await work.rooms.page(after=after, limit=_ROOMS_AT_ONCE)):
             after = page[-1].room_id
             named = [room.room_id for room in page]
             view = await view_for(work, viewer=viewer, rooms=named, now=self._clock.now())
-            found += [room for room in page if view.windows.get(room.room_id) == ALWAYS]
-        return found[:limit]
+            rooms_seen += [room for room in page if view.windows.get(room.room_id) == ALWAYS]
+        return rooms_seen[:limit]
 
     async def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]:
         """Return threads in the order they began, those whose first arrival is above `after`, each with that arrival
@@ -180,10 +180,10 @@ class RoomService(Service):
         check_page(limit=limit, after=after)
         async with self._storage.reading(self._tenant) as work:
             room = await self._find(work, room_id)
-            found = await work.messages.threads(room_id=room_id, after=after, limit=limit)
-            made = await headings_of(work, room, [arrival for arrival, _ in found])
-        named = ((arrival, one, made.get(arrival)) for arrival, one in found)
-        return [(n, replace(one, title=its.title, state=its.state) if its else one) for n, one, its in named]
+            page = await work.messages.threads(room_id=room_id, after=after, limit=limit)
+            made = await headings_of(work, room, [arrival for arrival, _ in page])
+        named = ((arrival, thread, made.get(arrival)) for arrival, thread in page)
+        return [(n, replace(thread, title=its.title, state=its.state) if its else thread) for n, thread, its in named]
 
     async def headings(
         self, room_id: str, message_ids: Sequence[str], *, viewer: str | None = None
@@ -214,10 +214,10 @@ class RoomService(Service):
         check_page(limit=limit)
         async with self._storage.reading(self._tenant) as work:
             await self._find(work, room_id)
-            found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
-            if not found:
+            entries = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
+            if not entries:
                 raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
-            return await work.messages.thread_members(room_id=room_id, thread=found[0].link.thread, limit=limit)
+            return await work.messages.thread_members(room_id=room_id, thread=entries[0].link.thread, limit=limit)
 
     async def settings(self, room_id: str) -> dict[str, tuple[Any, str]]:
         """Return every setting that a room may override: name to (current value, "room" or "default")."""
@@ -286,15 +286,15 @@ class RoomService(Service):
         Whoever was a member, or spoke, and is not among them has left by now. The room is created if it is new. Raise
         `InvalidInput`, `StorageUnavailable`.
         """
-        told = check_members(members)
-        return await self._tell(room_id, lambda known, now: all_members(known, told, now), complete=True)
+        members_given = check_members(members)
+        return await self._tell(room_id, lambda known, now: all_members(known, members_given, now), complete=True)
 
     async def add_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
         """Say that people are members of a room, by id or as `Member`. Without `joined_at` they joined at an unknown
         time, and know what is said from now on. A stay with times replaces those known of the person at that time, and
         leaves those that ended before it or began after it. Raise `InvalidInput`, `StorageUnavailable`."""
-        told = check_members(members)
-        return await self._tell(room_id, lambda known, now: added(known, told, now))
+        members_given = check_members(members)
+        return await self._tell(room_id, lambda known, now: added(known, members_given, now))
 
     async def remove_members(self, room_id: str, people: Sequence[str], *, at: datetime | None = None) -> RoomPeople:
         """Say that people left a room, at `at` or now. Raise `InvalidInput`, `StorageUnavailable`."""
@@ -326,13 +326,13 @@ class RoomService(Service):
         return room
 
 
-def _only(name: str, found: Sequence[str], *, viewed: bool = False) -> str:
+def _only(name: str, room_ids: Sequence[str], *, viewed: bool = False) -> str:
     """Return the one id. Raise `NotFound` if there is none, `InvalidInput` that lists some if there are several."""
-    if not found:
+    if not room_ids:
         raise unknown_room(name, viewed=viewed)
-    if len(found) > 1:
-        raise InvalidInput("room_name_shared", name=f"{name!r:.80}", known=", ".join(found[:_LISTED]))
-    return found[0]
+    if len(room_ids) > 1:
+        raise InvalidInput("room_name_shared", name=f"{name!r:.80}", known=", ".join(room_ids[:_LISTED]))
+    return room_ids[0]
 
 
 def _check_begin(room: Room, wanted: RoomKind | None, begin: datetime | None) -> None:

@@ -111,23 +111,23 @@ class Archives(Repository):
 
     async def page(self, *, room_id: str | None, after: str, limit: int) -> list[Archive]:
         """Return archives with an id above `after`, ascending: those of the room, or all."""
-        asked = {"tenant": self._tenant, "after": after, "count": limit}
+        values = {"tenant": self._tenant, "after": after, "count": limit}
         if room_id is None:
-            rows = await self._sql.fetch(_ALL, **asked)
+            rows = await self._sql.fetch(_ALL, **values)
         else:
-            rows = await self._sql.fetch(_OF_ROOM, **asked, room_id=room_id)
+            rows = await self._sql.fetch(_OF_ROOM, **values, room_id=room_id)
         return [_read(row) for row in rows]
 
     async def rooms_due(self, *, before: datetime, after: str, limit: int) -> list[str]:
         """Return rooms, ascending by id and above `after`, that have a message said before this time for certain."""
-        asked = {"tenant": self._tenant, "after": after, "before": to_micros(before), "count": limit}
-        return [row[0] for row in await self._sql.fetch(_ROOMS_DUE, **asked)]
+        values = {"tenant": self._tenant, "after": after, "before": to_micros(before), "count": limit}
+        return [row[0] for row in await self._sql.fetch(_ROOMS_DUE, **values)]
 
     async def due(self, *, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
         """Return the first `limit` messages by time that were said before this time for certain, in order of
         arrival."""
-        asked = {**_room(self._tenant, room_id), "before": to_micros(before), "count": limit}
-        rows = await self._sql.fetch(_DUE, **asked)
+        values = {**_room(self._tenant, room_id), "before": to_micros(before), "count": limit}
+        rows = await self._sql.fetch(_DUE, **values)
         return [MESSAGE.read(row, room_id) for row in sorted(rows, key=lambda row: row[ARRIVAL_AT])]
 
     async def erased(self, *, room_id: str, archive: Archive) -> dict[str, int]:

@@ -96,10 +96,10 @@ def check_absent(target: Path) -> None:
 def file_to_copy(url: str) -> Path | None:
     """Return the file of a SQLite database, None for PostgreSQL. Raise `InvalidInput` for a database in memory."""
     parsed = parse(url)
-    found = file_of(parsed)
-    if found is None and parsed.drivername.startswith("sqlite"):
+    path = file_of(parsed)
+    if path is None and parsed.drivername.startswith("sqlite"):
         raise InvalidInput("backup_in_memory")
-    return found
+    return path
 
 
 def _run(url: URL, program: str, words: Sequence[str]) -> None:

@@ -341,7 +341,7 @@ def translation(error: Exception, file: Path | None) -> RoomloreError:
 
 
 def _is_out_of_space(text: str, file: Path | None) -> bool:
-    if any(said in text for said in _OUT_OF_SPACE):
+    if any(sign in text for sign in _OUT_OF_SPACE):
         return True
     return file is not None and "disk I/O error" in text and is_full(file)
 

@@ -40,7 +40,7 @@ from roomlore.storage import schema
 from roomlore.storage.engine import Repository, Statement, among, in_room
 from roomlore.storage.rows import names_text, numbers_text
 from roomlore.storage.schema import message_words, metadata, rooms
-from roomlore.storage.values import Linked, Sought, StoredRow
+from roomlore.storage.values import ReferencedIds, Sought, StoredRow
 
 _m, _f, _r = schema.messages, schema.features, schema.rooms
 _SPELLED = frozenset('"\\\x1a' + "".join(map(chr, range(0x20))))
@@ -96,21 +96,21 @@ class _LikeInAnyCase(_Like):
 
 @compiles(_Like, "sqlite")
 def _on_sqlite(element: _Like, compiler: SQLCompiler, **options: Any) -> str:
-    column, pattern = (compiler.process(one, **options) for one in element.clauses)
+    column, pattern = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} LIKE {pattern} ESCAPE '\\'"
 
 
 @compiles(_Like, "postgresql")
 def _on_postgresql(element: _Like, compiler: SQLCompiler, **options: Any) -> str:
     """Compile it without ESCAPE, for which PostgreSQL would rewrite the pattern for every row."""
-    column, pattern = (compiler.process(one, **options) for one in element.clauses)
+    column, pattern = (compiler.process(clause, **options) for clause in element.clauses)
     return f'CAST({column} AS TEXT) COLLATE "C" LIKE {pattern}'
 
 
 @compiles(_LikeInAnyCase, "postgresql")
 def _lower_on_postgresql(element: _Like, compiler: SQLCompiler, **options: Any) -> str:
     """Compile it. The collation C has no lower case but that of ASCII letters."""
-    column, pattern = (compiler.process(one, **options) for one in element.clauses)
+    column, pattern = (compiler.process(clause, **options) for clause in element.clauses)
     return f'lower(CAST({column} AS TEXT) COLLATE "C") LIKE {pattern}'
 
 
@@ -120,8 +120,8 @@ def _may_tell(ids: Sequence[Any], texts: Sequence[Any], sizes: tuple[int, int]) 
     if _is_all(len(ids), len(texts), sizes):
         return true()
     named = [_LikeInAnyCase(column, _pattern("name", place)) for column in ids for place in range(sizes[0])]
-    said = [_Like(column, _pattern("text", place)) for column in texts for place in range(sizes[1])]
-    return or_(false(), *named, *said)
+    conditions = [_Like(column, _pattern("text", place)) for column in texts for place in range(sizes[1])]
+    return or_(false(), *named, *conditions)
 
 
 def _is_all(ids: int, texts: int, sizes: tuple[int, int]) -> bool:
@@ -137,10 +137,13 @@ def _patterns(sought: Sought) -> tuple[tuple[int, int], dict[str, str]]:
     """Return the numbers of names and texts, rounded up, and the patterns as parameters."""
     sizes: list[int] = []
     named: dict[str, str] = {}
-    for kind, found in (("name", _least(map(any_case, sought.names))), ("text", _least(map(as_it_is, sought.texts)))):
-        size = next((size for size in _SIZES if size >= len(found)), -1)
+    for kind, patterns in (
+        ("name", _least(map(any_case, sought.names))),
+        ("text", _least(map(as_it_is, sought.texts))),
+    ):
+        size = next((size for size in _SIZES if size >= len(patterns)), -1)
         sizes.append(size)
-        named |= {f"{kind}_{place}": found[min(place, len(found) - 1)] for place in range(size)}
+        named |= {f"{kind}_{place}": patterns[min(place, len(patterns) - 1)] for place in range(size)}
     return (sizes[0], sizes[1]), {} if -1 in sizes else named
 
 
@@ -152,7 +155,11 @@ def _least(patterns: Iterable[str]) -> list[str]:
         if len(some) > _SIZES[-1]:
             return list(some)
     distinct = sorted(some, key=lambda pattern: (len(pattern), pattern))
-    return [one for place, one in enumerate(distinct) if not any(less[1:-1] in one for less in distinct[:place])]
+    return [
+        kept_pattern
+        for place, kept_pattern in enumerate(distinct)
+        if not any(less[1:-1] in kept_pattern for less in distinct[:place])
+    ]
 
 
 _JSON = frozenset(
@@ -257,10 +264,10 @@ _ROOM_IDS = Statement(
 
 
 def _is_row(table: Table) -> Any:
-    found = table.c.tenant == bindparam("its_tenant")
+    condition = table.c.tenant == bindparam("its_tenant")
     for place, column in enumerate(_keys(table)):
-        found &= column == bindparam(f"key_{place}", type_=column.type)
-    return found
+        condition &= column == bindparam(f"key_{place}", type_=column.type)
+    return condition
 
 
 @lru_cache
@@ -322,13 +329,13 @@ class StoredRows(Repository):
     ) -> list[StoredRow]:
         """Return rows with a key above `after`, ascending: of all rooms or one, and with `sought` only those in which
         one of the columns has it, and maybe others."""
-        asked = {} if after is None else _named(after)
+        values = {} if after is None else _named(after)
         sizes, patterns = ((-1, -1), {}) if sought is None else _patterns(sought)
         its_room = {} if room_key is None else {"its_room": room_key}
         statement = _page(
             table, after=after is not None, in_a_room=room_key is not None, columns=tuple(columns), sizes=sizes
         )
-        rows = await self._sql.fetch(statement, its_tenant=self._tenant, count=limit, **asked, **its_room, **patterns)
+        rows = await self._sql.fetch(statement, its_tenant=self._tenant, count=limit, **values, **its_room, **patterns)
         keys, shown = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
         return [_to_row(row, keys, shown) for row in rows]
 
@@ -337,12 +344,12 @@ class StoredRows(Repository):
         sought, or that refers to a name that is. May return others too: the engine compares what it stores."""
         sizes, patterns = _patterns(sought)
         its = {"its_tenant": self._tenant}
-        found = await self._sql.fetch(_rooms_telling(sizes), **its, its_sender=user_id, **patterns)
-        rows = await self._sql.fetch(_ROOM_IDS, **its, room_keys=numbers_text([row[0] for row in found]))
+        room_rows = await self._sql.fetch(_rooms_telling(sizes), **its, its_sender=user_id, **patterns)
+        rows = await self._sql.fetch(_ROOM_IDS, **its, room_keys=numbers_text([row[0] for row in room_rows]))
         return sorted(row[0] for row in rows)
 
     async def messages_telling(
-        self, *, room_id: str, user_id: str, sought: Sought, linked: Linked | None, after: int, limit: int
+        self, *, room_id: str, user_id: str, sought: Sought, linked: ReferencedIds | None, after: int, limit: int
     ) -> list[int]:
         """Return the arrivals of these messages above `after`, ascending; with `linked` also of messages that refer to
         those, or whose features name a name that is sought. May return others too."""
@@ -383,7 +390,7 @@ class StoredRows(Repository):
             await self._sql.fetch(_next_rows(table), **own)
 
 
-def _ids_in(linked: Linked) -> dict[str, str]:
+def _ids_in(linked: ReferencedIds) -> dict[str, str]:
     return {"message_ids": names_text(sorted(linked.message_ids)), "turn_ids": names_text(sorted(linked.turn_ids))}
 
 

@@ -122,14 +122,14 @@ class MessageAudit(Repository):
     async def orphan_rows(self, *, after: OrphanRow | None, limit: int) -> list[OrphanRow]:
         """Return rows of features, corrected links and words without a message, ascending by table, room and arrival,
         above `after`."""
-        found: list[OrphanRow] = []
+        orphans: list[OrphanRow] = []
         for table, statement in _ORPHAN_ROWS.items():
             if after is None or table >= after.table:
                 place = (after.room_key, after.arrival) if after and table == after.table else (0, 0)
                 its = {"tenant": self._tenant, "after_room_key": place[0], "after_arrival": place[1]}
-                rows = await self._sql.fetch(statement, count=limit - len(found), **its)
-                found += [OrphanRow(table, *row) for row in rows]
-        return found
+                rows = await self._sql.fetch(statement, count=limit - len(orphans), **its)
+                orphans += [OrphanRow(table, *row) for row in rows]
+        return orphans
 
 
 def _last(sizes: Sequence[Row], after: int) -> int:
@@ -147,7 +147,7 @@ def _read_all(room_id: str, rows: Sequence[Row], dialect: Dialect) -> list[ReadM
 
 
 def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
-    entry, (room_key, deleted_at, features, words, length, told) = row[:-_BESIDE], row[-_BESIDE:]
+    entry, (room_key, deleted_at, features, words, length, indexed) = row[:-_BESIDE], row[-_BESIDE:]
     message, why = None, ""
     if deleted_at is None:
         try:
@@ -156,7 +156,9 @@ def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
             )
         except DAMAGE as error:
             why = f"{type(error).__name__}: {error}"[:200]
-    kept = "missing" if words is None else "unknown" if why else _words_kept(message, room_key, length, told, dialect)
+    kept = (
+        "missing" if words is None else "unknown" if why else _words_kept(message, room_key, length, indexed, dialect)
+    )
     counted = length if isinstance(length, int) else 0
     return ReadMessage(row[ARRIVAL_AT], _name(row[ID_AT]), message, features is not None, kept, counted, why)
 
@@ -166,13 +168,13 @@ def _name(message_id: object) -> str:
 
 
 def _words_kept(
-    message: StoredMessage | None, room_key: int, length: int, told: str, dialect: Dialect
+    message: StoredMessage | None, room_key: int, length: int, indexed: str, dialect: Dialect
 ) -> Literal["right", "other"]:
     """Return 'right' if the stored words are those of the message. PostgreSQL returns words in its own order. A deleted
     message has none."""
     spelled = spell_message(message, room_key, dialect, message.arrival) if message else None
     words, count = (spelled.words, spelled.length) if spelled else ("", 0)
-    same = words == told or sorted(words.split(" ")) == sorted(told.split(" "))
+    same = words == indexed or sorted(words.split(" ")) == sorted(indexed.split(" "))
     return "right" if same and count == length else "other"
 
 

@@ -71,8 +71,8 @@ _MAX_WORDS = 4
 def _saying() -> Any:
     statement = func.lower(_m.c.statement)
     parts = (statement.like(func.lower(bindparam(f"word{number}")), escape="!") for number in range(_MAX_WORDS))
-    found = _memories(schema.ACTIVE, *parts)
-    return found.order_by(_m.c.updated_at.desc(), _m.c.memory_id.desc()).limit(bindparam("count"))
+    memories = _memories(schema.ACTIVE, *parts)
+    return memories.order_by(_m.c.updated_at.desc(), _m.c.memory_id.desc()).limit(bindparam("count"))
 
 
 def _citing() -> Any:
@@ -151,13 +151,15 @@ class MemoryReading(Repository):
         """
         rows = await self._sql.fetch(_LINEAGES, tenant=self._tenant, memory_ids=names_text(memory_ids))
         on_the_way: dict[str, str] = dict(rows)
-        found: dict[str, Memory] = {}
+        heads_by_id: dict[str, Memory] = {}
         while on_the_way:
             heads = await self._heads_of(set(on_the_way.values()))
-            reached = {asked: heads[lineage] for asked, lineage in on_the_way.items() if lineage in heads}
-            found |= {asked: head for asked, (head, merged_into) in reached.items() if merged_into is None}
-            on_the_way = {asked: into for asked, (_, into) in reached.items() if into is not None}
-        return found
+            reached = {memory_id: heads[lineage] for memory_id, lineage in on_the_way.items() if lineage in heads}
+            heads_by_id |= {
+                memory_id: head for memory_id, (head, merged_into) in reached.items() if merged_into is None
+            }
+            on_the_way = {memory_id: into for memory_id, (_, into) in reached.items() if into is not None}
+        return heads_by_id
 
     async def _heads_of(self, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
         """Return the head of each lineage, and the lineage that it was merged into."""

@@ -81,7 +81,7 @@ class VersionRow:
     changed: bool = False
 
 
-class Plan:
+class RowPlan:
     """Takes changes one after another. `rows`: by memory id, all rows that were read and created. `active`: the change
     of the number of active memories."""
 
@@ -246,8 +246,8 @@ def _log(*where: Any, order: Any = _c.c.number) -> Any:
 
 def _touches() -> Any:
     """Select touches. After a revert only the version itself has its status."""
-    told = case((_c.c.action == literal(Action.REVERT.value), _c.c.memory))
-    wanted = select(_c.c.number, _c.c.at, _c.c.memory_id, _c.c.closes, _c.c.action, told)
+    kept_memory = case((_c.c.action == literal(Action.REVERT.value), _c.c.memory))
+    wanted = select(_c.c.number, _c.c.at, _c.c.memory_id, _c.c.closes, _c.c.action, kept_memory)
     return wanted.where(in_scope(_c), _c.c.number > bindparam("after")).order_by(_c.c.number).limit(bindparam("count"))
 
 
@@ -392,7 +392,7 @@ class MemoryLog(Repository):
         if not changes:
             return
         check_numbers(scope, held.stored.changes, changes)
-        plan = Plan(await self._touched(held, changes))
+        plan = RowPlan(await self._touched(held, changes))
         for change in changes:
             plan.add(change)
         await self._write(held, plan, changes)
@@ -472,7 +472,7 @@ class MemoryLog(Repository):
         )
         return [_to_version(held, row) for row in rows]
 
-    async def _write(self, held: _Held, plan: Plan, changes: Sequence[Change]) -> None:
+    async def _write(self, held: _Held, plan: RowPlan, changes: Sequence[Change]) -> None:
         tenant = held.stored.tenant
         mine = {"scope_key": held.key, "tenant": tenant}
         await self._many(_LOG, [mine | change_values(change) for change in changes])
@@ -548,9 +548,9 @@ def _due(held: _Held, last: int) -> int:
 
 
 def _to_touch(scope: str, row: Row) -> Touch:
-    number, at, memory_id, closes, action, told = row
-    if told is not None:
-        active: bool | None = LOGGED.read_text(told, scope).status is MemoryStatus.ACTIVE
+    number, at, memory_id, closes, action, memory_text = row
+    if memory_text is not None:
+        active: bool | None = LOGGED.read_text(memory_text, scope).status is MemoryStatus.ACTIVE
     else:
         active = _LEAVES_ACTIVE.get(action)
     return Touch(number, from_micros(at), memory_id, read_list(closes), active)

@@ -170,7 +170,7 @@ def _sent_in_rooms(spans: int) -> Statement:
     return Statement(lambda: select(_r.c.room_id, *map(counted, range(spans))).where(*_these_rooms))
 
 
-def _said() -> Select[Any]:
+def _times_statement() -> Select[Any]:
     """Select the messages that were edited, or whose time is an estimate."""
     exact = and_(_m.c.heard_from == _m.c.sent_at, _m.c.heard_until == _m.c.sent_at)
     estimated = and_(_m.c.sent_at_estimated, or_(_m.c.heard_until.is_(None), not_(exact)))
@@ -182,7 +182,7 @@ _FINGERPRINTS = Statement(
 )
 _MET = Statement(_met)
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
-_SAID = Statement(_said)
+_SAID = Statement(_times_statement)
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _IDS_LIKE = Statement(
     lambda: (
@@ -311,9 +311,9 @@ class MessageReading(InRoom):
         """
         bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
         rows = await self._rows(_TAIL, room_id, **bounds)
-        found = [ENTRY.read(row, room_id) for row in reversed(rows)]
-        if since is None or all(entry.message.dated_at >= since for entry in found):
-            return found
+        tail_entries = [ENTRY.read(row, room_id) for row in reversed(rows)]
+        if since is None or all(entry.message.dated_at >= since for entry in tail_entries):
+            return tail_entries
         rows = await self._rows(_TAIL_SINCE, room_id, since=to_micros(since), **bounds)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
@@ -354,22 +354,22 @@ class MessageReading(InRoom):
 
     async def page(self, *, room_id: str, after: int, limit: int, sender_id: str | None = None) -> list[StoredMessage]:
         """Return messages with arrival > `after`, ascending; `sender_id`: only those of this sender."""
-        rows = await self._said(_PAGE, _PAGE_OF, room_id, sender_id, after=after, count=limit)
+        rows = await self._window_rows(_PAGE, _PAGE_OF, room_id, sender_id, after=after, count=limit)
         return [MESSAGE.read(row, room_id) for row in rows]
 
     async def page_with_hashes(
         self, *, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[tuple[StoredMessage, str]]:
         """Return the messages of `page`, each with its content hash at that moment."""
-        rows = await self._said(_PAGE_HASHED, _PAGE_OF_HASHED, room_id, sender_id, after=after, count=limit)
+        rows = await self._window_rows(_PAGE_HASHED, _PAGE_OF_HASHED, room_id, sender_id, after=after, count=limit)
         return [(MESSAGE.read(row, room_id), row[-1]) for row in rows]
 
     async def count(self, *, room_id: str, after: int, sender_id: str | None = None) -> int:
         """Return the total number of results of `page`."""
-        rows = await self._said(_COUNT, _COUNT_OF, room_id, sender_id, after=after)
+        rows = await self._window_rows(_COUNT, _COUNT_OF, room_id, sender_id, after=after)
         return int(rows[0][0])
 
-    async def _said(
+    async def _window_rows(
         self, by_anybody: Statement, by_one: Statement, room_id: str, sender_id: str | None, **bounds: int
     ) -> Sequence[Sequence[Any]]:
         if sender_id is None:
@@ -441,7 +441,7 @@ def _window() -> ColumnElement[Any]:
     return select(numbers_in(newest.c.tokens)).select_from(newest).correlate(_m).scalar_subquery()
 
 
-def _found(*where: ColumnElement[bool]) -> Select[Any]:
+def _target_statement(*where: ColumnElement[bool]) -> Select[Any]:
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
     previous = _newest_before(dated_at(_earlier_message)).limit(1).scalar_subquery()
     columns = (_window(), previous, *ROOM.columns, *ENTRY.columns)
@@ -449,8 +449,10 @@ def _found(*where: ColumnElement[bool]) -> Select[Any]:
     return select(*columns).select_from(joined).where(visible, *where)
 
 
-TARGET = Statement(lambda: _found(_m.c.message_id == bindparam("message_id")))
-NEWEST_TARGET = Statement(lambda: _found(_m.c.role == Role.USER.value).order_by(_m.c.arrival.desc()).limit(1))
+TARGET = Statement(lambda: _target_statement(_m.c.message_id == bindparam("message_id")))
+NEWEST_TARGET = Statement(
+    lambda: _target_statement(_m.c.role == Role.USER.value).order_by(_m.c.arrival.desc()).limit(1)
+)
 
 
 def to_target(room_id: str, row: Sequence[Any]) -> Target:

@@ -284,8 +284,8 @@ def _has_our_rooms(connection: Connection) -> bool:
 
 def _make(connection: Connection) -> None:
     """Make the tables of the first version and its stamp, if no other program has tables of these names."""
-    if found := _taken(connection):
-        raise StorageUnavailable(_TAKEN, taken=", ".join(found))
+    if taken_names := _taken(connection):
+        raise StorageUnavailable(_TAKEN, taken=", ".join(taken_names))
     make(connection)
     add_columns(connection)
     add_topics(connection)

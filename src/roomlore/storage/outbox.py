@@ -224,8 +224,8 @@ class Outbox(Repository):
 
     async def held(self, *, scope: str, now: datetime) -> int:
         """Return the number of tasks of one room, or scope of memories, whose lease has not ended."""
-        asked = {"tenant": self._tenant, "scope": scope, "now": to_micros(now)}
-        return int((await self._sql.fetch(self._waiting.claimed, **asked))[0][0])
+        values = {"tenant": self._tenant, "scope": scope, "now": to_micros(now)}
+        return int((await self._sql.fetch(self._waiting.claimed, **values))[0][0])
 
 
 def _claimed(task: IndexTask) -> tuple[str, str, int]:

@@ -308,21 +308,21 @@ def _refer(connection: Connection, table: str) -> None:
 
 
 def _constraints(connection: Connection, table: str) -> list[Any]:
-    found = (
+    query = (
         "SELECT conname, contype, pg_get_constraintdef(oid) FROM pg_constraint"
         " WHERE conrelid = to_regclass(%s) AND contype IN ('p', 'u', 'f') ORDER BY contype <> 'p', conname"
     )
-    return list(connection.exec_driver_sql(found, (table,)))
+    return list(connection.exec_driver_sql(query, (table,)))
 
 
 def _plain_indexes(connection: Connection, table: str) -> list[Any]:
     """Return the name and the definition of each index that is of no constraint."""
-    found = (
+    query = (
         "SELECT relname, pg_get_indexdef(indexrelid) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
         " WHERE indrelid = to_regclass(%s) AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid"
         " AND conrelid = indrelid) ORDER BY relname"
     )
-    return list(connection.exec_driver_sql(found, (table,)))
+    return list(connection.exec_driver_sql(query, (table,)))
 
 
 def _mirror(connection: Connection, table: str) -> None:
@@ -330,7 +330,7 @@ def _mirror(connection: Connection, table: str) -> None:
     columns = [column.name for column in its.c]
     keys = [_owner(kind), "number"] if kind == "scope" else [column.name for column in its.primary_key]
     place = "its.number" if kind == "scope" else "its.arrival" if table in _BY_ARRIVAL else str(_DONE)
-    told = {
+    parts = {
         "table": table,
         "kind": kind,
         "owner": _owner(kind),
@@ -340,7 +340,7 @@ def _mirror(connection: Connection, table: str) -> None:
         "old": " AND ".join(f"{name} = OLD.{name}" for name in keys),
         "lock": _LOCKS[kind],
     }
-    connection.exec_driver_sql(_MIRROR.format(**told))
+    connection.exec_driver_sql(_MIRROR.format(**parts))
     connection.exec_driver_sql(_TRIGGER.format(table=table))
 
 
@@ -384,8 +384,8 @@ def _next(connection: Connection, kind: str, owners: str) -> tuple[int | None, i
     key, run = _owner(kind), connection.exec_driver_sql
     highest = run("SELECT place FROM partitioning WHERE kind = %s AND owner = 0 FOR UPDATE", (kind,)).scalar_one()
     begun = "SELECT owner, place FROM partitioning WHERE kind = %s AND owner > 0 AND place < %s"
-    if (found := run(begun, (kind, _DONE)).one_or_none()) is not None:
-        return found[0], found[1]
+    if (step := run(begun, (kind, _DONE)).one_or_none()) is not None:
+        return step[0], step[1]
     further = run(f"SELECT min({key}) FROM {owners} WHERE {key} > %s", (highest,)).scalar_one()  # noqa: S608
     if further is None:
         passed = f"NOT EXISTS (SELECT FROM partitioning WHERE kind = %s AND owner = {key})"
@@ -418,8 +418,8 @@ def _compare(connection: Connection, tables: tuple[str, ...], owner: int) -> Non
             f"(SELECT count(*) FROM {name} WHERE {_owner(_kind(table))} = %s)"  # noqa: S608
             for name in (table, f"{table}_in_parts")
         ]
-        found = connection.exec_driver_sql(f"SELECT {', '.join(counted)}", (owner, owner))
-        was, there = found.one()
+        counts = connection.exec_driver_sql(f"SELECT {', '.join(counted)}", (owner, owner))
+        was, there = counts.one()
         if was != there:
             raise StorageDamaged("partition_copy_incomplete", table=table, count=there, owner=owner, rows=was)
 
@@ -479,31 +479,31 @@ def _names(connection: Connection, table: str) -> tuple[list[str], list[str]]:
 
 def _views(connection: Connection) -> list[Any]:
     """Return the name and the definition of every view on the tables. Replacing it keeps its grants."""
-    found = (
+    query = (
         "SELECT DISTINCT c.oid::regclass::text, pg_get_viewdef(c.oid) FROM pg_depend d"
         " JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = r.ev_class"
         " WHERE d.refobjid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name)"
         " AND c.relkind = 'v' AND c.oid <> d.refobjid"
     )
-    return list(connection.exec_driver_sql(found, (list(_TABLES),)))
+    return list(connection.exec_driver_sql(query, (list(_TABLES),)))
 
 
 def _keys_of_others(connection: Connection) -> list[Any]:
     """Return foreign keys of other tables: table, name, definition."""
-    found = (
+    query = (
         "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(c.oid) FROM pg_constraint c"
         " WHERE contype = 'f' AND conparentid = 0"
         " AND confrelid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name)"
         " AND NOT conrelid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name)"
     )
-    return list(connection.exec_driver_sql(found, (list(_TABLES), list(_TABLES))))
+    return list(connection.exec_driver_sql(query, (list(_TABLES), list(_TABLES))))
 
 
 def _grants(connection: Connection) -> list[str]:
     """Return the statements that give others their rights on the tables again."""
-    found = (
+    query = (
         "SELECT format('GRANT %%s ON %%I TO %%s', privilege_type, relname, CASE WHEN grantee = 0 THEN 'PUBLIC'"
         " ELSE quote_ident(pg_get_userbyid(grantee)) END) FROM pg_class, aclexplode(relacl)"
         " WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name) AND grantee <> relowner"
     )
-    return [row[0] for row in connection.exec_driver_sql(found, (list(_TABLES),))]
+    return [row[0] for row in connection.exec_driver_sql(query, (list(_TABLES),))]

@@ -178,21 +178,21 @@ class PeopleInRooms(WithWords):
     async def rooms_of(self, *, user_id: str) -> list[RoomOfPerson]:
         """Return the rooms, ascending by id."""
         part = f":{user_id}:"
-        asked = {"user_id": user_id, "pattern": f"%{_spelled_out(part)}%"}
-        rows = await self._sql.fetch(_ROOMS_OF, tenant=self._tenant, **asked)
+        values = {"user_id": user_id, "pattern": f"%{_spelled_out(part)}%"}
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=self._tenant, **values)
         return [RoomOfPerson(row[0], bool(row[1])) for row in rows if row[2] or part in f":{row[0]}:"]
 
     async def others_in(self, *, room_id: str, user_id: str) -> bool:
         """Return True if anybody else but assistants has spoken in the room; False if there is no such room."""
-        asked = {"tenant": self._tenant, "room_id": room_id, "user_id": user_id}
-        return bool(await self._sql.fetch(_OTHERS_IN, **asked))
+        values = {"tenant": self._tenant, "room_id": room_id, "user_id": user_id}
+        return bool(await self._sql.fetch(_OTHERS_IN, **values))
 
     async def said_by_others(self, *, user_id: str, texts: Sequence[str]) -> set[str]:
         """Return those of these texts that are the whole of a message of another user."""
         if not texts:
             return set()
-        asked = {"tenant": self._tenant, "user_id": user_id, "texts": names_text(texts)}
-        return {row[0] for row in await self._sql.fetch(_SAID_BY_OTHERS, **asked)}
+        values = {"tenant": self._tenant, "user_id": user_id, "texts": names_text(texts)}
+        return {row[0] for row in await self._sql.fetch(_SAID_BY_OTHERS, **values)}
 
     async def rename_messages(self, *, room_id: str, ids: Mapping[int, str]) -> None:
         """Give the messages at these arrivals other ids. The room is locked."""
@@ -350,8 +350,8 @@ class Rewriting(Repository):
         """Replace the statements of these versions, and their sources; ids, order and status stay. The scope is
         locked."""
         self._locks.held_scope(self._tenant, scope)
-        asked = names_text([memory.memory_id for memory in memories])
-        rows = await self._sql.fetch(_STORED, **_its(self._tenant, scope), memory_ids=asked)
+        ids = names_text([memory.memory_id for memory in memories])
+        rows = await self._sql.fetch(_STORED, **_its(self._tenant, scope), memory_ids=ids)
         stored = {memory_id: (key, read_sources(sources)) for memory_id, key, sources in rows}
         for memory in memories:
             key, sources = stored[memory.memory_id]
@@ -384,8 +384,8 @@ class Rewriting(Repository):
         """Return these records as they are now, ascending by id, and let no one else change them until the end of the
         unit of work."""
         self._locks.check_writing()
-        asked = names_text(evolution_ids)
-        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=self._tenant, evolution_ids=asked)
+        ids = names_text(evolution_ids)
+        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=self._tenant, evolution_ids=ids)
         return [EVOLUTION.read(row) for row in rows]
 
     async def rewrite_evolution(self, *, evolution: Evolution) -> None:

@@ -87,7 +87,7 @@ def _chain() -> Select[Any]:
     """Select (arrival, hops) of the messages on its chain; a message with the same root and no path counts as one hop
     beyond."""
     up, down = _ancestors(), _descendants()
-    found = union_all(
+    chain = union_all(
         select(_m.c.arrival, up.c.hops + 1).where(visible, _m.c.message_id == up.c.reply_to),
         select(_m.c.arrival, up.c.hops + 2).where(
             visible, _m.c.reply_to == up.c.reply_to, up.c.hops + 2 <= bindparam("hops")
@@ -99,7 +99,7 @@ def _chain() -> Select[Any]:
             visible, _m.c.message_id == bindparam("root")
         ),
     ).subquery("found")
-    arrival, hops = found.c[0], found.c[1]
+    arrival, hops = chain.c[0], chain.c[1]
     nearest = func.min(hops)
     answered = select(_m.c.arrival).where(visible, _m.c.message_id == bindparam("reply_to"))
     return (
@@ -129,8 +129,10 @@ def _of_root() -> Select[Any]:
         .limit(bindparam("count"))
         .subquery()
     )
-    found = union_all(root, select(newest)).subquery()
-    return select(found.c.part, found.c.arrival).order_by(found.c.part, found.c.arrival.desc())
+    newest_of_root = union_all(root, select(newest)).subquery()
+    return select(newest_of_root.c.part, newest_of_root.c.arrival).order_by(
+        newest_of_root.c.part, newest_of_root.c.arrival.desc()
+    )
 
 
 def _exchanged() -> Select[Any]:
@@ -146,15 +148,15 @@ def _exchanged() -> Select[Any]:
     down = links.add_columns(_f.c.parent, literal(1, Integer), _f.c.parent_probability, _f.c.arrival).where(
         among(_f.c.parent, "arrivals")
     )
-    found = union_all(up, down).subquery("found")
-    beside = and_(_m.c.room_key == found.c.room_key, _m.c.arrival == found.c.at, _m.c.tenant == found.c.tenant)
+    related = union_all(up, down).subquery("found")
+    beside = and_(_m.c.room_key == related.c.room_key, _m.c.arrival == related.c.at, _m.c.tenant == related.c.tenant)
     rank = func.row_number().over(
-        partition_by=(found.c.asked, found.c.below), order_by=(found.c.parent_probability.desc(), found.c.at)
+        partition_by=(related.c.asked, related.c.below), order_by=(related.c.parent_probability.desc(), related.c.at)
     )
     messages = [column.label(f"column_{place}") for place, column in enumerate(MESSAGE.columns)]
     ranked = (
-        select(found.c.asked, found.c.below, found.c.parent_probability, *messages, rank.label("rank"))
-        .select_from(found.join(_m, beside))
+        select(related.c.asked, related.c.below, related.c.parent_probability, *messages, rank.label("rank"))
+        .select_from(related.join(_m, beside))
         .where(_m.c.deleted_at.is_(None))
         .subquery("ranked")
     )
@@ -243,8 +245,8 @@ def _answered_through() -> Select[Any]:
     start = select(_f.c.parent.label("arrival")).where(in_room(_f), _f.c.arrival == bindparam("own"), linked)
     above = start.cte("above", recursive=True)
     further = select(_f.c.parent).where(in_room(_f), _f.c.arrival == above.c.arrival, linked)
-    found = above.union(further)
-    return select(found.c.arrival).order_by(found.c.arrival)
+    through = above.union(further)
+    return select(through.c.arrival).order_by(through.c.arrival)
 
 
 def _threads_after() -> Select[Any]:
@@ -369,7 +371,7 @@ class ThreadReading(InRoom):
         if not arrivals:
             return {}
         rows = await self._rows(_EXCHANGED, room_id, arrivals=numbers_text(arrivals), least=least, count=limit)
-        return {asked: _to_exchange(room_id, list(its)) for asked, its in groupby(rows, key=itemgetter(0))}
+        return {question: _to_exchange(room_id, list(its)) for question, its in groupby(rows, key=itemgetter(0))}
 
     async def keyword_counts(self, *, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         """Return the number of messages of the room with each keyword; absent if none."""

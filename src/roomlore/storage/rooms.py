@@ -166,8 +166,10 @@ def _speaker_statements(*, named: bool, in_rooms: bool) -> tuple[Sequence[Statem
         these = select(_rooms.c.room_key).where(*_these_rooms)
         return [or_(_like(p.sender_id), _like(p.name))] * named + [p.room_key.in_(these)] * in_rooms
 
-    found = (Statement(lambda: _spoke_last(*conditions())),) if named or in_rooms else (_SPOKE_LAST, _ONLY_ANSWERED)
-    return found, Statement(lambda: _speakers(*conditions()))
+    statements = (
+        (Statement(lambda: _spoke_last(*conditions())),) if named or in_rooms else (_SPOKE_LAST, _ONLY_ANSWERED)
+    )
+    return statements, Statement(lambda: _speakers(*conditions()))
 
 
 def _names_of() -> Any:
@@ -234,9 +236,9 @@ _KIND, _SPEAKER, _STAY = range(3)
 def _people_of(persons: str | None = None) -> Any:
     """Select the kinds of rooms, who spoke there and the stays, in one statement. `persons`: a parameter, only they."""
     r, p, m = _rooms.c, _people.c, _members.c
-    told, answers = (case((column, 1), else_=0) for column in (r.members_told, p.answers))
+    listing, answers = (case((column, 1), else_=0) for column in (r.members_told, p.answers))
     none = null()
-    kinds = _part(_KIND, r.kind + literal_column("' '") + r.past_kinds, told, none, none, none).where(*_these_rooms)
+    kinds = _part(_KIND, r.kind + literal_column("' '") + r.past_kinds, listing, none, none, none).where(*_these_rooms)
     spoke = _part(_SPEAKER, p.sender_id, answers, p.first_spoke_at, p.last_spoke_at, none)
     stays = _part(_STAY, m.person_id, m.number, m.told_at, m.joined_at, m.left_at)
     parts = [kinds]
@@ -327,10 +329,10 @@ class Rooms(Repository):
         if not (room_ids and sender_ids):
             return {}
         named = {"room_ids": names_text(sorted(room_ids)), "senders": names_text(sorted(sender_ids))}
-        found: dict[str, dict[str, str]] = {}
+        names: dict[str, dict[str, str]] = {}
         for room_id, sender, name in await self._sql.fetch(_NAMES_OF, tenant=self._tenant, **named):
-            found.setdefault(room_id, {})[sender] = name
-        return found
+            names.setdefault(room_id, {})[sender] = name
+        return names
 
     async def participants_before(self, *, room_id: str, arrival: int) -> dict[str, str]:
         """Return the participants before the message with this arrival, by the messages that still exist. It reads all
@@ -348,8 +350,8 @@ class Rooms(Repository):
         """Set the kind of a locked room, None for unknown, and those it had before, and raise its revision."""
         held = self._locks.held(self._tenant, room_id)
         named = {"tenant": held.tenant, "room_id": room_id}
-        told = {"new_kind": kind.value if kind else "", "past": past_kinds_text(past)}
-        return ROOM.read((await self._sql.fetch(_SET_KIND, **told, **named))[0])
+        values = {"new_kind": kind.value if kind else "", "past": past_kinds_text(past)}
+        return ROOM.read((await self._sql.fetch(_SET_KIND, **values, **named))[0])
 
     async def rename(self, *, room_id: str, name: str) -> Room:
         """Name a locked room, '' for no name, and raise its revision."""
@@ -413,18 +415,18 @@ class Rooms(Repository):
     ) -> list[Speaker]:
         """Return those who spoke and whose id or name contains `part` ('' for everybody), whatever its case in ASCII:
         who spoke last comes first, then by id. `room_ids`: in these rooms only; None is all."""
-        found, counted = _speaker_statements(named=bool(part), in_rooms=room_ids is not None)
-        asked: dict[str, Any] = {"tenant": self._tenant}
+        statements, counted = _speaker_statements(named=bool(part), in_rooms=room_ids is not None)
+        values: dict[str, Any] = {"tenant": self._tenant}
         if part:
-            asked["pattern"] = containing(part)
+            values["pattern"] = containing(part)
         if room_ids is not None:
-            asked["room_ids"] = names_text(sorted(room_ids))
+            values["room_ids"] = names_text(sorted(room_ids))
         wanted, count, senders = offset + limit, _VOICE_ROWS * (offset + limit), list[str]()
         while len(senders) < wanted:
             rows: list[Row] = []
-            for statement in found:
+            for statement in statements:
                 if len(rows) < count:
-                    rows += await self._sql.fetch(statement, count=count - len(rows), **asked)
+                    rows += await self._sql.fetch(statement, count=count - len(rows), **values)
             senders = list(dict.fromkeys(sender for (sender,) in rows))
             if len(rows) < count:
                 break
@@ -432,8 +434,8 @@ class Rooms(Repository):
         shown = senders[offset:wanted]
         if not shown:
             return []
-        made = map(_speaker, await self._sql.fetch(counted, senders=names_text(shown), **asked))
-        by_id = {one.sender_id: one for one in made}
+        made = map(_speaker, await self._sql.fetch(counted, senders=names_text(shown), **values))
+        by_id = {voice.sender_id: voice for voice in made}
         return [by_id[sender] for sender in shown if sender in by_id]
 
     async def voices(self, *, sender_id: str) -> list[Voice]:
@@ -487,20 +489,20 @@ def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
     kinds: dict[str, tuple[tuple[str, str, str], int]] = {}
     windows: dict[tuple[str, str], Window] = {}
     agents: set[tuple[str, str]] = set()
-    told: dict[tuple[str, str], list[Stay]] = {}
-    for room_id, part, name, number, one, two, three in rows:
+    stays_by_person: dict[tuple[str, str], list[Stay]] = {}
+    for room_id, part, name, number, joined, two, three in rows:
         if part == _KIND:
             kinds[room_id] = name.partition(" "), number
         elif part == _STAY:
-            stay = Stay(_told_at(one), None if two is None else _told_at(two), from_micros_or_none(three))
-            told.setdefault((room_id, name), []).append(stay)
-        elif one is not None:
-            windows[room_id, name] = Window(from_micros(one), from_micros(two))
+            stay = Stay(_told_at(joined), None if two is None else _told_at(two), from_micros_or_none(three))
+            stays_by_person.setdefault((room_id, name), []).append(stay)
+        elif joined is not None:
+            windows[room_id, name] = Window(from_micros(joined), from_micros(two))
         elif number:
             agents.add((room_id, name))
     people: dict[str, dict[str, Presence]] = {room_id: {} for room_id in kinds}
-    for where in (windows.keys() | told.keys()) - agents:
-        people[where[0]][where[1]] = Presence(tuple(told.get(where, ())), windows.get(where))
+    for where in (windows.keys() | stays_by_person.keys()) - agents:
+        people[where[0]][where[1]] = Presence(tuple(stays_by_person.get(where, ())), windows.get(where))
     return {
         room_id: RoomPeople(
             room_id, RoomKind(kind) if kind else None, bool(complete), people[room_id], read_past_kinds(past)

@@ -28,8 +28,8 @@ def escape(text: str) -> str:
     return _UNHOLDABLE.sub(_spell, text)
 
 
-def _spell(found: re.Match[str]) -> str:
-    character = found.group()
+def _spell(match: re.Match[str]) -> str:
+    character = match.group()
     if character == MARK:
         return MARK + MARK
     return f"{MARK}0" if character == "\x00" else f"{MARK}u{ord(character):04x}"
@@ -40,8 +40,8 @@ def unescape(text: str) -> str:
     return _SPELLING.sub(_read, text) if MARK in text else text
 
 
-def _read(found: re.Match[str]) -> str:
-    spelling = found.group(1)
+def _read(match: re.Match[str]) -> str:
+    spelling = match.group(1)
     if spelling == MARK:
         return MARK
     return "\x00" if spelling == "0" else chr(int(spelling[1:], 16))
@@ -59,7 +59,7 @@ def containing(part: str) -> str:
 
 def list_text(items: Sequence[str | None]) -> str:
     """Return a list of strings as JSON; None is null. Encoding a list is several times as slow as encoding strings."""
-    return f"[{','.join(['null' if one is None else _QUOTED(one) for one in items])}]" if items else "[]"
+    return f"[{','.join(['null' if item is None else _QUOTED(item) for item in items])}]" if items else "[]"
 
 
 @lru_cache(maxsize=1 << 14)
@@ -75,7 +75,7 @@ def read_list(text: str) -> tuple[str, ...]:
 
 def read_texts(text: str | None) -> list[str]:
     """Return the texts that a statement gathered as one JSON list; None is none."""
-    return [unescape(one) for one in json.loads(text)] if text and text != "[]" else []
+    return [unescape(text_read) for text_read in json.loads(text)] if text and text != "[]" else []
 
 
 def pairs_text(pairs: Sequence[tuple[Any, ...]]) -> str:
@@ -110,7 +110,7 @@ def numbers_text(numbers: Sequence[int]) -> str:
 def read_numbers(text: str) -> list[int]:
     """Return the list that `numbers_text` wrote. Raises ValueError for anything else."""
     numbers = json.loads(text)
-    if not isinstance(numbers, list) or not all(type(one) is int for one in numbers):
+    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
         raise ValueError(f"This is no list of numbers: {text!r:.60}")
     return numbers
 

@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.core.errors import Conflict
-from roomlore.core.sessions.session import Checkpoint, Due, Session
+from roomlore.core.sessions.session import Checkpoint, DueCheckpoint, Session
 from roomlore.storage import schema
 from roomlore.storage.engine import LockedRoom, Repository, Statement, among, in_locked_room, in_room
 from roomlore.storage.rows import (
@@ -163,7 +163,9 @@ class Sessions(Repository):
         )
         return [CHECKPOINT.read(row, conversation_id) for row in rows]
 
-    async def due(self, *, now: datetime, lease_until: datetime, limit: int) -> Sequence[tuple[str, str, Due]]:
+    async def due(
+        self, *, now: datetime, lease_until: datetime, limit: int
+    ) -> Sequence[tuple[str, str, DueCheckpoint]]:
         """Claim up to `limit` sessions of any tenant that are due by `now`, the longest waiting first: tenant,
         conversation id, and the due checkpoint. They are due again at `lease_until`, so that those of a killed process
         are not lost; concurrent claims never return the same one. Only while writing.
@@ -176,9 +178,9 @@ class Sessions(Repository):
             keys = numbers_text([row[0] for row in rows])
             await self._sql.fetch(_LEASE, room_keys=keys, until=to_micros(lease_until))
         taken = [(row[1], row[2], _to_due(row[3:])) for row in rows]
-        return sorted(taken, key=lambda one: one[2].at)
+        return sorted(taken, key=lambda taken_session: taken_session[2].at)
 
-    async def schedule(self, *, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
+    async def schedule(self, *, conversation_id: str, due: DueCheckpoint | None, was: datetime | None) -> bool:
         """Set or clear when the session is due, if `was` is the present due time (None: it was not due). Return True if
         it was changed. Only while writing. Takes no lock on the room and leaves the version as it is."""
         self._locks.check_writing()
@@ -194,8 +196,8 @@ class Sessions(Repository):
         return bool(rows)
 
 
-def _to_due(row: Sequence[Any]) -> Due:
-    return Due(at=from_micros(row[0]), tries=row[1], window=row[2])
+def _to_due(row: Sequence[Any]) -> DueCheckpoint:
+    return DueCheckpoint(at=from_micros(row[0]), tries=row[1], window=row[2])
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:

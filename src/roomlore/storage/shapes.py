@@ -35,7 +35,7 @@ from roomlore.core.models import (
     StoredMessage,
 )
 from roomlore.core.search.hits import EmbeddingModel, IndexState
-from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
+from roomlore.core.sessions.session import Checkpoint, CheckpointRequest, DueCheckpoint, Session
 from roomlore.storage import schema
 from roomlore.storage.rows import (
     from_micros,
@@ -141,48 +141,48 @@ class Codec(Generic[T]):
 
     def read_text(self, text: str, *given: Any) -> T:
         """Return the value that `text` wrote. A field added since then has its default."""
-        told = read_mapping(text)
+        values = read_mapping(text)
         try:
-            return self.unpack(told, *given)
+            return self.unpack(values, *given)
         except KeyError:
-            return self.unpack(self._defaults() | told, *given)
+            return self.unpack(self._defaults() | values, *given)
 
     def place(self, column: Any) -> int:
         """Return the place of a column in a row."""
-        return next(place for place, one in enumerate(self.columns) if one is column)
+        return next(place for place, own_column in enumerate(self.columns) if own_column is column)
 
     def _own(self) -> list[str]:
         """Return the fields with one column each."""
-        return [one.name for one in self._fields() if one.name not in self.parts and one.name not in self.given]
+        return [field.name for field in self._fields() if field.name not in self.parts and field.name not in self.given]
 
     def _fields(self) -> tuple[Field[Any], ...]:
         return fields(self.kind)  # type: ignore[arg-type]
 
     def _selected(self) -> Iterable[Any]:
-        for one in self._fields():
-            if one.name in self.parts:
-                yield from self.parts[one.name].columns
-            elif one.name not in self.given:
-                yield self._columns[one.name]
+        for field in self._fields():
+            if field.name in self.parts:
+                yield from self.parts[field.name].columns
+            elif field.name not in self.given:
+                yield self._columns[field.name]
 
     def construct(self, env: dict[str, Any], at: int) -> str:
         """Return the source of the call of the constructor for a row whose columns begin at this place."""
-        said = []
-        for one in self._fields():
-            name = one.name
+        arguments = []
+        for field in self._fields():
+            name = field.name
             if name in self.parts:
                 part = self.parts[name]
                 made = part.construct(env, at)
-                said.append(
+                arguments.append(
                     f"{name}=None if row[{at}] is None else {made}" if self._may_lack(name) else f"{name}={made}"
                 )
                 at += len(part.columns)
             elif name in self.given:
-                said.append(f"{name}={name}")
+                arguments.append(f"{name}={name}")
             else:
-                said.append(f"{name}={self._through(env, name, 'read', f'row[{at}]')}")
+                arguments.append(f"{name}={self._through(env, name, 'read', f'row[{at}]')}")
                 at += 1
-        return f"{_named(env, self.kind)}({', '.join(said)})"
+        return f"{_named(env, self.kind)}({', '.join(arguments)})"
 
     def written(self, env: dict[str, Any], value: str, table: Table) -> Iterable[tuple[str, str]]:
         """Yield the columns of a table, each with the source of what is stored in it."""
@@ -194,12 +194,12 @@ class Codec(Generic[T]):
                 yield from part.written(env, f"{value}.{name}", table)
 
     def _packing(self, env: dict[str, Any]) -> str:
-        said = [f"{name!r}: {self._through(env, name, 'pack', f'value.{name}')}" for name in self._own()]
-        return f"{{{', '.join(said)}}}"
+        pairs = [f"{name!r}: {self._through(env, name, 'pack', f'value.{name}')}" for name in self._own()]
+        return f"{{{', '.join(pairs)}}}"
 
     def _unpacked(self, env: dict[str, Any]) -> str:
-        said = [f"{name}={self._through(env, name, 'unpack', f'told[{name!r}]')}" for name in self._own()]
-        return f"{_named(env, self.kind)}({', '.join([*said, *(f'{name}={name}' for name in self.given)])})"
+        pairs = [f"{name}={self._through(env, name, 'unpack', f'told[{name!r}]')}" for name in self._own()]
+        return f"{_named(env, self.kind)}({', '.join([*pairs, *(f'{name}={name}' for name in self.given)])})"
 
     def _through(self, env: dict[str, Any], name: str, way: str, value: str) -> str:
         """Return the source of a value in another form. None stays None if the type allows it."""
@@ -213,8 +213,10 @@ class Codec(Generic[T]):
 
     def _defaults(self) -> dict[str, Any]:
         """Return the defaults of the fields, in JSON."""
-        with_default = [one for one in self._fields() if one.default is not MISSING and one.name in self._columns]
-        return {one.name: _packed(self._forms[one.name], one.default) for one in with_default}
+        with_default = [
+            field_ for field_ in self._fields() if field_.default is not MISSING and field_.name in self._columns
+        ]
+        return {field_.name: _packed(self._forms[field_.name], field_.default) for field_ in with_default}
 
 
 def _packed(form: Form, value: Any) -> Any:
@@ -230,7 +232,7 @@ def _compiled(arguments: Sequence[str], body: Callable[[dict[str, Any]], str]) -
 def form_of(hint: Any, name: str) -> Form:
     """Return the form of a type. `name`: of the field, for errors. Raises TypeError if the type has none."""
     if get_origin(hint) in (Union, UnionType):
-        (hint,) = [one for one in get_args(hint) if one is not NoneType]
+        (hint,) = [member_hint for member_hint in get_args(hint) if member_hint is not NoneType]
     if hint in _FORMS:
         return _FORMS[hint]
     origin, members = get_origin(hint), get_args(hint)
@@ -239,7 +241,7 @@ def form_of(hint: Any, name: str) -> Form:
     if origin is Mapping:
         return Form(lambda value: _object_text(value, name), read_mapping, dict)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        member = {one.value: one for one in hint}.__getitem__
+        member = {member_.value: member_ for member_ in hint}.__getitem__
         return Form(attrgetter("value"), member, attrgetter("value"), member)
     if origin is tuple and is_dataclass(members[0]) and members[1:] == (...,):
         return _lists(members[0])
@@ -258,12 +260,12 @@ def _lists(kind: Any) -> Form:
     forms = {name: form_of(hint, name) for name, hint in get_type_hints(kind).items()}
 
     def packing(env: dict[str, Any]) -> str:
-        said = [_call(env, form.pack, f"one.{name}") for name, form in forms.items()]
-        return f"[({', '.join(said)},) for one in values]"
+        calls = [_call(env, form.pack, f"one.{name}") for name, form in forms.items()]
+        return f"[({', '.join(calls)},) for one in values]"
 
     def unpacking(env: dict[str, Any]) -> str:
-        said = [_call(env, form.unpack, name) for name, form in forms.items()]
-        return f"tuple([{_named(env, kind)}({', '.join(said)}) for {', '.join(forms)} in values])"
+        calls = [_call(env, form.unpack, name) for name, form in forms.items()]
+        return f"tuple([{_named(env, kind)}({', '.join(calls)}) for {', '.join(forms)} in values])"
 
     pack, unpack = _compiled(["values"], packing), _compiled(["values"], unpacking)
 
@@ -293,9 +295,9 @@ _r, _m, _f = schema.rooms.c, schema.messages.c, schema.features.c
 @lru_cache(maxsize=1 << 10)
 def _to_calibration(text: str) -> Calibration:
     """Return the calibration; `UNCALIBRATED` if other errors than today's were counted."""
-    replies, asked, *errors = json.loads(text) if text else (0, 0)
+    replies, questions, *errors = json.loads(text) if text else (0, 0)
     known = len(errors) == COUNTED
-    return Calibration(replies, asked, tuple(errors)) if known else UNCALIBRATED
+    return Calibration(replies, questions, tuple(errors)) if known else UNCALIBRATED
 
 
 def _calibration_text(shown: Calibration) -> str:
@@ -314,7 +316,7 @@ def _reply_text(reply: ReplyInfo) -> str:
 
 def past_kinds_text(past: Sequence[PastKind]) -> str:
     """Return the column of the kinds that a room had before."""
-    return json.dumps([(one.kind or "", to_micros(one.until)) for one in past]) if past else ""
+    return json.dumps([(past_kind.kind or "", to_micros(past_kind.until)) for past_kind in past]) if past else ""
 
 
 def read_past_kinds(text: str) -> tuple[PastKind, ...]:
@@ -388,13 +390,13 @@ def _state(text: str) -> dict[str, Any]:
     return state
 
 
-def _asked(text: str) -> Asked | None:
+def _session_request(text: str) -> CheckpointRequest | None:
     """Return the context that is noted in the column; None also if the note was damaged, so that the next is noted."""
     if _ASKED not in text:
         return None
     match read_mapping(text).get(_ASKED):
         case [str() as token, int() as at]:
-            return Asked(token, from_micros(at))
+            return CheckpointRequest(token, from_micros(at))
     return None
 
 
@@ -409,7 +411,7 @@ SESSION = Codec(
         "asked": schema.sessions.c.state,
     },
     forms={
-        "asked": Form(read=_asked),
+        "asked": Form(read=_session_request),
         "state": Form(lambda state: _object_text(state, "state"), _state),
     },
     parts={
@@ -420,7 +422,7 @@ SESSION = Codec(
             forms=_CHECKPOINT_FORMS,
         ),
         "due": Codec(
-            Due,
+            DueCheckpoint,
             schema.sessions,
             columns={
                 "at": schema.sessions.c.due_at,
@@ -443,7 +445,7 @@ INDEX_STATE = Codec(
 )
 
 _IDENTITY = ("memory_id", "lineage_id", "version", "scope", "status")
-CONTENT = tuple(one.name for one in fields(Memory) if one.name not in _IDENTITY)
+CONTENT = tuple(field.name for field in fields(Memory) if field.name not in _IDENTITY)
 """The columns that may change in the row of a version, except its status."""
 
 _message_row = MESSAGE.whole_row("room_key", "tenant", "content_hash", "deleted_at")
@@ -484,9 +486,9 @@ def to_change(scope: str, row: Row) -> Change:
 
 def session_values(session: Session) -> dict[str, Any]:
     """Return what `save` writes of a session, by column."""
-    asked = {_ASKED: [session.asked.token, to_micros(session.asked.at)]} if session.asked else {}
+    pending_state = {_ASKED: [session.asked.token, to_micros(session.asked.at)]} if session.asked else {}
     own = {name: value for name, value in session.state.items() if name != _ASKED}  # a caller's value of that name
-    stored = replace(session, state=own | asked)
+    stored = replace(session, state=own | pending_state)
     return SESSION.values(stored) | {"checkpoint": session.checkpoint.number if session.checkpoint else None}
 
 

@@ -70,23 +70,23 @@ class Snapshots(Repository):
 
     async def keep(self, *, scope_key: int, made: Iterable[Snapshot]) -> None:
         """Store snapshots of a locked scope."""
-        for one in made:
+        for snapshot in made:
             await self._sql.fetch(
                 _KEEP,
                 scope_key=scope_key,
                 tenant=self._tenant,
-                number=one.number,
-                at=to_micros(one.at),
-                reached_from=to_micros(one.reached_from),
-                in_force=numbers_text(sorted(one.in_force.values())),
+                number=snapshot.number,
+                at=to_micros(snapshot.at),
+                reached_from=to_micros(snapshot.reached_from),
+                in_force=numbers_text(sorted(snapshot.in_force.values())),
             )
 
     async def _read(self, scope: str, row: Row) -> ReadSnapshot:
-        number, at, reached_from, told = row
+        number, at, reached_from, numbers_packed = row
         try:
-            numbers = read_numbers(told)
-            found = await self._sql.fetch(_NAMES, tenant=self._tenant, scope=scope, numbers=numbers_text(numbers))
-            in_force: dict[str, int] = dict(found)
+            numbers = read_numbers(numbers_packed)
+            rows = await self._sql.fetch(_NAMES, tenant=self._tenant, scope=scope, numbers=numbers_text(numbers))
+            in_force: dict[str, int] = dict(rows)
             if len(in_force) != len(numbers):
                 return ReadSnapshot(number, None, "It names entries that the log does not have.")
             return ReadSnapshot(number, Snapshot(number, from_micros(at), from_micros(reached_from), in_force))

@@ -155,10 +155,10 @@ class OpenFile:
 def _identity(path: Path | str) -> tuple[int, int]:
     """Return the device and the number of a file, zeros if it is not there."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - twice as fast, and called with every commit
+        status = os.stat(path)  # noqa: PTH116 - twice as fast, and called with every commit
     except OSError:
         return 0, 0
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class SqliteConnection:

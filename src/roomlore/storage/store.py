@@ -154,7 +154,7 @@ class UnitOfWork:
         return Maintenance(self.connection, self._locks, self._of)
 
 
-class Source(Protocol[C]):
+class ConnectionSource(Protocol[C]):
     """The maker of a pool's connections."""
 
     async def open(self) -> C:
@@ -181,7 +181,7 @@ class _Held(Generic[C]):
 class Connections(Generic[C]):
     """A pool of at most `most` connections. After one breaks, all are replaced, as the others broke with it."""
 
-    def __init__(self, source: Source[C], *, most: int) -> None:
+    def __init__(self, source: ConnectionSource[C], *, most: int) -> None:
         self._source = source
         self._turns = asyncio.Semaphore(most)
         self._idle: list[_Held[C]] = []

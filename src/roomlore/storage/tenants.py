@@ -106,10 +106,10 @@ class Tenants(Repository):
 
     async def all(self) -> list[str]:
         """Return every tenant with rooms, API keys or limits, by name."""
-        found = {row[0] for row in await self._sql.fetch(_OF_KEYS)}
+        tenants = {row[0] for row in await self._sql.fetch(_OF_KEYS)}
         for statement in _NEXT:
             after = ""
             while rows := await self._sql.fetch(statement, after=after):
                 after = rows[0][0]
-                found.add(after)
-        return sorted(found)
+                tenants.add(after)
+        return sorted(tenants)

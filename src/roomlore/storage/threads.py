@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, case, delete, func, insert, literal_colu
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.core.linking.calibration import COUNTED
-from roomlore.core.linking.corrections import Standing
+from roomlore.core.linking.corrections import StandingCorrection
 from roomlore.core.models import Correction, CorrectionKind
 from roomlore.storage import schema
 from roomlore.storage.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room
@@ -205,7 +205,14 @@ class Corrections(Repository):
     """The log of the links that people corrected. It ends for a message when that is erased."""
 
     async def add(
-        self, *, room_id: str, arrival: int, kind: CorrectionKind, standing: Standing | None, by: str, at: datetime
+        self,
+        *,
+        room_id: str,
+        arrival: int,
+        kind: CorrectionKind,
+        standing: StandingCorrection | None,
+        by: str,
+        at: datetime,
     ) -> int:
         """Append an entry for the message with this arrival to the log of a locked room, in place of the one in force
         for that message. `standing`: None if that one is taken back. Return the number of the entry."""
@@ -213,24 +220,24 @@ class Corrections(Repository):
         its = _room_params(room)
         number = int((await self._sql.fetch(_NEXT_CORRECTION_NUMBER, **its))[0][0])
         await self._sql.fetch(_END_CORRECTION, own=arrival, **its)
-        said = standing or Standing(None)
+        link = standing or StandingCorrection(None)
         row = (
             room.key,
             arrival,
             number,
             self._tenant,
             kind.value,
-            said.answers,
+            link.answers,
             standing is not None,
             by,
             to_micros(at),
-            said.model,
-            _errors_text(said.errors),
+            link.model,
+            _errors_text(link.errors),
         )
         await self._sql.many(_ADD_CORRECTION, [row])
         return number
 
-    async def standing(self, *, room_id: str, arrivals: Sequence[int]) -> dict[int, Standing]:
+    async def standing(self, *, room_id: str, arrivals: Sequence[int]) -> dict[int, StandingCorrection]:
         """Return the corrections in force of these messages, by arrival."""
         if not arrivals:
             return {}
@@ -240,7 +247,10 @@ class Corrections(Repository):
             room_id=room_id,
             arrivals=numbers_text(arrivals),
         )
-        return {arrival: Standing(answers, model, _read_errors(errors)) for arrival, answers, model, errors in rows}
+        return {
+            arrival: StandingCorrection(answers, model, _read_errors(errors))
+            for arrival, answers, model, errors in rows
+        }
 
     async def hear(
         self, *, room_id: str, model: str, errors: Mapping[int, Sequence[int]], arrivals: Sequence[int]

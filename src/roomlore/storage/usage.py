@@ -151,15 +151,15 @@ class Usage(Repository):
     async def sums(self, *, since: datetime) -> list[ArmSums]:
         """Return the sums of each arm that has records made at or after this time, by name; None comes first."""
         rows = await self._sql.fetch(_SUMS, tenant=self._tenant, since=to_micros(since))
-        found = [_arm_sums(row) for row in rows]
-        return sorted(found, key=lambda sums: (sums.arm is not None, sums.arm or ""))
+        sums_of_arms = [_arm_sums(row) for row in rows]
+        return sorted(sums_of_arms, key=lambda sums: (sums.arm is not None, sums.arm or ""))
 
     async def tenants(self) -> list[str]:
         """Return the tenants that have records, by name."""
-        found: list[str] = []
-        while rows := await self._sql.fetch(_NEXT_TENANT, after=found[-1] if found else ""):
-            found.append(rows[0][0])
-        return found
+        tenants: list[str] = []
+        while rows := await self._sql.fetch(_NEXT_TENANT, after=tenants[-1] if tenants else ""):
+            tenants.append(rows[0][0])
+        return tenants
 
     async def expire(self, *, before: datetime, limit: int) -> int:
         """Delete those of the first `limit` records by id that were made before this time; return how many. Ids grow

@@ -107,7 +107,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class ReferencedIds:
     """Ids of messages in a room, and of its turns, to which other messages may refer."""
 
     message_ids: frozenset[str]

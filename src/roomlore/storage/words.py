@@ -90,7 +90,7 @@ class Spelled:
 def spell(word: str) -> str:
     """Return the word in safe characters, different for different words; '' for a word that is never indexed: an empty
     one, or more than 128 characters."""
-    return _UNSAFE.sub(lambda found: f"_{ord(found[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
+    return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
 
 
 def before(room_key: int) -> str:
@@ -194,7 +194,7 @@ def _check_number(room: LockedRoom, arrival: int) -> None:
 def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:
     """Return rows in the order of the table's columns."""
     tenant = room.tenant
-    return [(room.key, one.arrival, tenant, one.length, revision, one.words) for one in spelled]
+    return [(room.key, row.arrival, tenant, row.length, revision, row.words) for row in spelled]
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:
@@ -220,18 +220,20 @@ def _in_fts5() -> Select[Any]:
     listed = func.json_each(_words).table_valued("key", "value", name="listed")
     term = func.printf("%xx%s", _r.c.room_key, listed.c.value).label("term")
     made = select(listed.c.key, term, *ROOM.columns).select_from(_r.outerjoin(listed, true())).where(named_room())
-    asked = made.cte("asked").prefix_with("MATERIALIZED")
+    queried_words = made.cte("asked").prefix_with("MATERIALIZED")
     index = table("message_index_terms", column("term"), column("doc"))
-    found = select(func.group_concat(index.c.doc)).where(index.c.term == asked.c.term).scalar_subquery()
-    return select(asked.c.key, found, *[asked.c[column.name] for column in ROOM.columns])
+    postings = select(func.group_concat(index.c.doc)).where(index.c.term == queried_words.c.term).scalar_subquery()
+    return select(queried_words.c.key, postings, *[queried_words.c[column.name] for column in ROOM.columns])
 
 
 def _in_tsvectors() -> Select[Any]:
     """Select each word's index in the list and 12 bytes for each message with it: its number and the word's rank."""
     call = func.roomlore_postings(_r.c.room_key, _r.c.tenant, _words)
-    found = call.table_valued(column("place"), column("found", LargeBinary)).lateral("found")
+    words_by_place = call.table_valued(column("place"), column("found", LargeBinary)).lateral("found")
     return (
-        select(found.c.place, found.c.found, *ROOM.columns).select_from(_r.outerjoin(found, true())).where(named_room())
+        select(words_by_place.c.place, words_by_place.c.found, *ROOM.columns)
+        .select_from(_r.outerjoin(words_by_place, true()))
+        .where(named_room())
     )
 
 
@@ -251,8 +253,8 @@ def _facts(*, since: bool) -> Select[Any]:
 
 def _gathered(of: Table, since: bool, numbers: Sequence[ColumnElement[Any]], texts: Sequence[Any] = ()) -> Subquery:
     """Select arrivals, then these columns, of the room's rows in this table."""
-    columns = [*(numbers_in(one) for one in (of.c.arrival, *numbers)), *texts]
-    labelled = [one.label(f"column_{place}") for place, one in enumerate(columns)]
+    columns = [*(numbers_in(column_there) for column_there in (of.c.arrival, *numbers)), *texts]
+    labelled = [column_there.label(f"column_{place}") for place, column_there in enumerate(columns)]
     changed = select(_w.c.arrival).where(in_room(_w), _w.c.changed > bindparam("since")).correlate(None)
     chosen = [of.c.arrival.in_(changed)] if since else []
     return select(*labelled).where(in_room(of), *chosen).subquery(f"in_{of.name}")
@@ -294,10 +296,10 @@ class WordReading(WithWords):
         )
         if not rows:
             return None
-        room, found = ROOM.read(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
-        if not found:
+        room, records_by_place = ROOM.read(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
+        if not records_by_place:
             return no_postings(room, words)
-        per_word = [found.get(place) for place in range(len(words))]
+        per_word = [records_by_place.get(place) for place in range(len(words))]
         numbers, counts, ends = _counted(per_word) if fts5 else _ranked(per_word)
         return Postings(
             room=room,
@@ -330,7 +332,7 @@ class WordReading(WithWords):
         there = [message for message in messages if message.arrival in lengths]
         if there:
             spelled = await asyncio.to_thread(self._index.spell, room, there)
-            more = sum(one.length for one in spelled) - sum(lengths.values())
+            more = sum(row.length for row in spelled) - sum(lengths.values())
             rows = await self._sql.fetch(_COUNT, more=more, **here)
             await self._index.put(room, spelled, revision=rows[0][0])
 
@@ -350,7 +352,7 @@ def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:
 def _ranked(per_word: Sequence[bytes | None]) -> tuple[Ints, Ints, Ints]:
     """Return numbers, counts and ends from unordered records of a number and a rank."""
     records = np.frombuffer(b"".join(filter(None, per_word)), _RECORD)
-    sizes = [len(found or b"") // _RECORD.itemsize for found in per_word]
+    sizes = [len(packed or b"") // _RECORD.itemsize for packed in per_word]
     order = np.lexsort((records["number"], np.repeat(np.arange(len(sizes)), sizes)))
     counts = 1 + np.searchsorted(_BETWEEN_RANKS, records["rank"][order])
     return records["number"][order].astype(np.int64), counts, np.cumsum(sizes)

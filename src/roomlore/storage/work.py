@@ -80,11 +80,11 @@ class DueRooms(Repository):
     async def noted(self, *, work: str, room_id: str | None = None) -> list[DueRoom]:
         """Return the rooms of a tenant for which the work is noted, claimed or not, those noted first before others; or
         the one room. While reading too."""
-        asked = {"its_work": work, "its_tenant": self._tenant}
+        values = {"its_work": work, "its_tenant": self._tenant}
         if room_id is None:
-            rows = await self._sql.fetch(_NOTED, **asked)
+            rows = await self._sql.fetch(_NOTED, **values)
         else:
-            rows = await self._sql.fetch(_NOTED_ONE, **asked, its_room=room_id)
+            rows = await self._sql.fetch(_NOTED_ONE, **values, its_room=room_id)
         return [DueRoom(self._tenant, row[0], row[1], from_micros(row[2])) for row in rows]
 
     async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:

@@ -139,9 +139,11 @@ def _names_again() -> Any:
 def _first_again() -> Any:
     """Set the first arrival of the people whose first message was one of these. In a room with archives it stays."""
     first = _people.c.first_arrival
-    said = select(_m.c.arrival).where(*_theirs()).order_by(_m.c.arrival).limit(1).correlate(_people).scalar_subquery()
+    first_again = (
+        select(_m.c.arrival).where(*_theirs()).order_by(_m.c.arrival).limit(1).correlate(_people).scalar_subquery()
+    )
     its = (in_locked_room(_people), among(first, "arrivals"), ~_archived())
-    return update(_people).where(*its).values(first_arrival=func.coalesce(said, first))
+    return update(_people).where(*its).values(first_arrival=func.coalesce(first_again, first))
 
 
 def _move() -> Any:
@@ -251,7 +253,7 @@ class MessageWriting(WithWords):
             message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
-        words, count = sum(one.length for one in spelled), len(entries)
+        words, count = sum(row.length for row in spelled), len(entries)
         async with self._sql.together():
             await self._sql.many(_ADD_MESSAGES, message_rows)
             await self._sql.many(_ADD_FEATURES, feature_rows)
@@ -273,25 +275,31 @@ class MessageWriting(WithWords):
         if not entries:
             return await self._step(room, None)
         await self._put_all(
-            _REPLACE_MESSAGE, room, [_named(_m, message_row(*_at(room), one.message)) for one in entries]
+            _REPLACE_MESSAGE, room, [_named(_m, message_row(*_at(room), entry.message)) for entry in entries]
         )
-        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), one)) for one in entries])
+        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), entry)) for entry in entries])
         moved = await self._move_all(
-            room, {one.message.arrival: (old[one.message.arrival][4], one.link.thread) for one in entries}
+            room, {entry.message.arrival: (old[entry.message.arrival][4], entry.link.thread) for entry in entries}
         )
         await self._spoil_titles(room, {row[4] for row in old.values()} | {entry.link.thread for entry in entries})
         silent = [_silent(room, row[2], arrival) for arrival, row in old.items()]
         await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, entries), *silent])
-        new = {one.message.arrival: (one.message.sender_id, one.message.sender_name) for one in entries}
+        new = {entry.message.arrival: (entry.message.sender_id, entry.message.sender_name) for entry in entries}
         was = {arrival: (row[2], row[6]) for arrival, row in old.items()}
-        changed = {sender for one in was if was[one] != new[one] for sender, name in (was[one], new[one]) if name}
+        changed = {
+            sender
+            for arrival in was
+            if was[arrival] != new[arrival]
+            for sender, name in (was[arrival], new[arrival])
+            if name
+        }
         await self._people_again(room, changed, list(old))
         change = Counter(word for entry in entries for word in entry.features.keywords)
         for row in old.values():
             change.subtract(read_list(row[3]))
         await self._count_words(room, change)
         spelled = await asyncio.to_thread(self._index.spell, room, [entry.message for entry in entries])
-        words = sum(one.length for one in spelled) - sum(row[5] for row in old.values())
+        words = sum(spelled_row.length for spelled_row in spelled) - sum(row[5] for row in old.values())
         stored = await self._step(room, entries[-1], words=words)
         await self._index.put(room, spelled, revision=stored.revision)
         await self._index.touch(room, moved, revision=stored.revision)
@@ -332,7 +340,7 @@ class MessageWriting(WithWords):
         await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
         await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
         await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
-        stored = await self._step(room, None, more=len(entries), words=sum(one.length for one in spelled))
+        stored = await self._step(room, None, more=len(entries), words=sum(row.length for row in spelled))
         await self._index.put(room, spelled, revision=stored.revision)
         return stored
 
@@ -386,7 +394,7 @@ class MessageWriting(WithWords):
         arrivals = [entry.message.arrival for entry in entries]
         old = {row[0]: row for row in await self._stored(room, arrivals)} if entries else {}
         _check_there(entries, old)
-        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), one)) for one in entries])
+        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), entry)) for entry in entries])
         change = Counter(word for entry in entries for word in entry.features.keywords)
         for row in old.values():
             change.subtract(read_list(row[3]))
@@ -421,7 +429,7 @@ class MessageWriting(WithWords):
         """Write rows. `rows`: values by column name, including the arrival."""
         ordered, its = statement.on(self._sql.dialect).ordered, _params(room)
         given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
-        await self._sql.many(statement, [ordered({**its, "own": one["new_arrival"], **one}) for one in given])
+        await self._sql.many(statement, [ordered({**its, "own": values["new_arrival"], **values}) for values in given])
 
     async def _move_all(
         self, room: LockedRoom, threads: Mapping[int, tuple[int, int]], most: int | None = None
@@ -504,21 +512,21 @@ def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...
     """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages, the times
     between which messages of the role user were said for certain, and if there is one of an agent."""
     key, tenant = _at(room)
-    found: dict[str, tuple[str, int, int, int]] = {}
+    speakers: dict[str, tuple[str, int, int, int]] = {}
     spoke: dict[str, tuple[datetime, datetime]] = {}
     for entry in entries:
-        said = entry.message
-        name, first, _, count = found.get(said.sender_id, ("", said.arrival, 0, 0))
-        found[said.sender_id] = (said.sender_name or name, first, said.arrival, count + 1)
-        if said.role is Role.USER:
-            since, until = said.heard_from or said.at, said.heard_until or said.at
-            began, ended = spoke.get(said.sender_id, (until, since))
-            spoke[said.sender_id] = min(began, until), max(ended, since)
+        message = entry.message
+        name, first, _, count = speakers.get(message.sender_id, ("", message.arrival, 0, 0))
+        speakers[message.sender_id] = (message.sender_name or name, first, message.arrival, count + 1)
+        if message.role is Role.USER:
+            since, until = message.heard_from or message.at, message.heard_until or message.at
+            began, ended = spoke.get(message.sender_id, (until, since))
+            spoke[message.sender_id] = min(began, until), max(ended, since)
     agents = {entry.message.sender_id for entry in entries if entry.message.role in (Role.ASSISTANT, Role.TOOL)}
     times = {sender: (to_micros(began), to_micros(ended)) for sender, (began, ended) in spoke.items()}
     return [
         (key, sender, tenant, name, *rest, *times.get(sender, (None, None)), sender in agents)
-        for sender, (name, *rest) in found.items()
+        for sender, (name, *rest) in speakers.items()
     ]
 
 

@@ -123,7 +123,7 @@ MAX_AT_A_TIME = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class WorkResult(Generic[T]):
     """The result of a request. `report`: None if it is not ready or, with `full`, if too many others are running."""
 
     report: T | None
@@ -165,7 +165,7 @@ async def forget(
 
 async def would_forget(
     work: LongWork, lore: Lore, user_id: str, *, seconds: float, same_words: bool = False
-) -> Asked[ForgetReport]:
+) -> WorkResult[ForgetReport]:
     """Return what forgetting a person would remove."""
 
     async def count() -> ForgetReport:
@@ -174,7 +174,7 @@ async def would_forget(
     return await _within_limit(work, _counting(lore, user_id, same_words=same_words), count, seconds)
 
 
-async def verify(work: LongWork, lore: Lore, scope: str | None, *, seconds: float) -> Asked[VerifyReport]:
+async def verify(work: LongWork, lore: Lore, scope: str | None, *, seconds: float) -> WorkResult[VerifyReport]:
     """Return the result of a check of a scope or, without one, of the whole tenant."""
     name = ("verify", lore.tenant, scope or "")
     return await _within_limit(work, name, lambda: lore.privacy.verify(scope), seconds)
@@ -185,8 +185,8 @@ def _counting(lore: Lore, user_id: str, *, same_words: bool) -> Name:
     return "would forget", lore.tenant, user_id + _WITH_WORDS * same_words
 
 
-async def _within_limit(work: LongWork, name: Name, begin: Callable[[], Awaitable[T]], seconds: float) -> Asked[T]:
+async def _within_limit(work: LongWork, name: Name, begin: Callable[[], Awaitable[T]], seconds: float) -> WorkResult[T]:
     """Run work if fewer than the limit of its kind are running. The first two parts of the name are the kind."""
     if not work.knows(name) and work.under_way(*name[:2]) >= MAX_AT_A_TIME:
-        return Asked(None, full=True)
-    return Asked(await work.wait(name, begin, seconds=seconds))
+        return WorkResult(None, full=True)
+    return WorkResult(await work.wait(name, begin, seconds=seconds))

@@ -94,7 +94,7 @@ class Lore:
             writer=services.memories.MemoryWriter(
                 shared, tenant=self.tenant, cache=shared.in_force, zone=self.settings.search.zone
             ),
-            past=services.memories.Past(shared, tenant=self.tenant),
+            past=services.memories.MemoryPast(shared, tenant=self.tenant),
             reviser=services.memories.Reviser(shared, tenant=self.tenant, cache=shared.in_force),
             read_memories=importers().read_memories,
             evolver=shared.evolver,

@@ -115,7 +115,7 @@ def make_deferred_summaries(common: Common, sessions: SessionParts, durable: Dur
 
 def make_replies(common: Common, models: ModelService, quotas: QuotaChecks) -> services.replies.ReplyParts:
     """Closed before what it uses: replies that are being stored come to their end."""
-    background = services.replies.Background()
+    background = services.replies.BackgroundTasks()
     common.closing.push_async_callback(background.close)
     return services.replies.ReplyParts(
         backends=common,

@@ -229,8 +229,8 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
 
     settings = common.settings
     options = evolution_options(settings)
-    reading = services.evolution.Reading(common, zone=options.zone)
-    asking = services.evolution.Asking(models=models, prompts=prompts, clock=common.clock, options=options)
+    reading = services.evolution.PieceReader(common, zone=options.zone)
+    asking = services.evolution.ModelAnswers(models=models, prompts=prompts, clock=common.clock, options=options)
     applying = services.evolution.Applying(common, reading=reading, options=options, repair=repaired)
     service = services.evolution.EvolutionService(
         common,

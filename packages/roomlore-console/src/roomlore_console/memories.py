@@ -14,7 +14,7 @@ from starlette.responses import Response
 from roomlore.core.audience import public_windows
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import strength_at
-from roomlore.core.memory.log import Piece, words_diff
+from roomlore.core.memory.log import TextPiece, words_diff
 from roomlore.core.memory.memory import (
     Blame,
     BlamedVersion,
@@ -52,7 +52,7 @@ class LogEntry:
     """An entry of the log with its statement, word by word."""
 
     change: Change
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,21 +258,21 @@ def _stretches(changes: Sequence[Change]) -> list[Stretch]:
     ]
 
 
-def _log_pieces(change: Change) -> tuple[Piece, ...]:
+def _log_pieces(change: Change) -> tuple[TextPiece, ...]:
     here = change.memory
     if here.status is MemoryStatus.DEPRECATED:
-        return (Piece("gone", here.statement),)
+        return (TextPiece("gone", here.statement),)
     if change.old_statement is None or change.old_statement == here.statement:
-        return (Piece("new" if change.old_statement is None else "same", here.statement),)
+        return (TextPiece("new" if change.old_statement is None else "same", here.statement),)
     return words_diff(change.old_statement, here.statement)
 
 
-def _lineage_pieces(version: BlamedVersion, blame: Blame) -> tuple[Piece, ...]:
+def _lineage_pieces(version: BlamedVersion, blame: Blame) -> tuple[TextPiece, ...]:
     """Return the difference from the version before, if that is known."""
     before = {other.memory.memory_id: other.memory for other in blame.versions}
     parent = before.get(version.memory.parent_id or "")
     if parent is None:
-        return (Piece("same", version.memory.statement),)
+        return (TextPiece("same", version.memory.statement),)
     return words_diff(parent.statement, version.memory.statement)
 
 
@@ -292,7 +292,7 @@ class Reworded:
     """A memory that differs between both points, word by word."""
 
     revised: Revised
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
 
 
 async def compare(page: Page) -> Response:

@@ -90,7 +90,7 @@ _OVER_ALL_ROOMS = frozenset({"evolve", "revert", "forget"})
 Facts = dict[str, Any]
 
 
-Counted = long_work.Asked[ForgetReport]
+Counted = long_work.WorkResult[ForgetReport]
 
 
 async def confirm_change(page: Page) -> Response:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roomlore.core.records import Bad, Item, LeftOut, Parsed, Position
-    from roomlore.ports.exports import ExportFile, Found
+    from roomlore.ports.exports import ExportFile, ExportListing
     from roomlore_importers.apart import keep_apart
     from roomlore_importers.export_files import Options, Source
     from roomlore_importers.finding import find, find_exports
@@ -24,8 +24,8 @@ __all__ = [
     "FORMATS",
     "Bad",
     "ExportFile",
+    "ExportListing",
     "Format",
-    "Found",
     "Import",
     "Item",
     "LeftOut",

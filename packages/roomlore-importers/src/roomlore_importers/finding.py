@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from roomlore.core.errors import InvalidInput
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import LeftOut
-from roomlore.ports.exports import ExportFile, Found
+from roomlore.ports.exports import ExportFile, ExportListing
 from roomlore_importers import qq, slack, whatsapp
 from roomlore_importers.export_files import UNREADABLE, Options, Source, is_zip, names_in, plain_name
 from roomlore_importers.formats import ENDINGS, FORMATS, PAGE_ENDINGS, check_read, is_blank, page_of, told_by_looking
@@ -38,7 +38,7 @@ _PAGES_OF = {"messages": "telegram", "export_results": "telegram", "chat": "chat
 """The formats of the exports beside which pages of these names lie."""
 
 
-def find(path: Path | str, format: str | None = None) -> Found:  # noqa: A002
+def find(path: Path | str, format: str | None = None) -> ExportListing:  # noqa: A002
     """Return the exports at a path: a file, a folder or zip that is one export, or each export of a folder or zip of
     several, which may be of several programs. Zips inside a folder are looked into.
 
@@ -47,12 +47,12 @@ def find(path: Path | str, format: str | None = None) -> Found:  # noqa: A002
     """
     form, place = known_name(format), Source(Path(path)).path
     if not place.is_dir() and not is_zip(place):
-        return Found([ExportFile(place, format=form)])
+        return ExportListing([ExportFile(place, format=form)])
     search = _Search(place, form)
     search.run()
     if not search.found.exports and len(search.doubtful) == 1:
         # Opening it says what is wrong with it; with a format that the caller knows, it may be read.
-        return Found([search.doubtful[0]])
+        return ExportListing([search.doubtful[0]])
     if not search.found.exports:
         code = "export_of_format_not_in_folder" if format else "export_not_in_folder"
         raise search.error or InvalidInput(code, path=path, format=format)
@@ -108,7 +108,7 @@ class _Search:
         self._place = place
         self._packed = not place.is_dir()
         self._form = form
-        self.found = Found()
+        self.found = ExportListing()
         self.doubtful: list[ExportFile] = []
         self.error: InvalidInput | None = None
 

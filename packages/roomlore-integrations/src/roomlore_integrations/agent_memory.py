@@ -15,7 +15,7 @@ from roomlore.core.errors import describe
 from roomlore.core.recall import recollection
 from roomlore.core.recall.recollection import line_of, scopes_of, text_of
 from roomlore.core.sessions.session import check_id
-from roomlore.core.transcript import Shown, Speakers, Transcript, local, people_of
+from roomlore.core.transcript import ShownMessage, Speakers, Transcript, local, people_of
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ class AgentMemory:
         """Return messages as a model reads them, in their order."""
         zone = lore.settings.search.zone
         ordered = sorted(messages, key=lambda message: (message.sent_at, message.arrival))
-        shown = [Shown(message, None, local(message.sent_at, zone)) for message in ordered]
+        shown = [ShownMessage(message, None, local(message.sent_at, zone)) for message in ordered]
         speakers = Speakers(people_of(ordered, {}))
         return Transcript(shown, speakers=speakers, own=lambda _: False, language="en").prompt()
 

@@ -37,16 +37,16 @@ async def data(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     none.
     """
     lines = _Lines()
-    said: list[bytes] = []
+    data_lines: list[bytes] = []
     size = noise = 0
     async for part in parts:
         for line in lines.take(part):
             if line.startswith(b"data:"):
-                said.append(line[5:].removeprefix(b" "))
+                data_lines.append(line[5:].removeprefix(b" "))
                 size += len(line)
-            elif not line and said:
-                yield b"\n".join(said)
-                said, size, noise = [], 0, 0
+            elif not line and data_lines:
+                yield b"\n".join(data_lines)
+                data_lines, size, noise = [], 0, 0
             else:
                 noise += len(line) + 1
         if size + lines.waiting > _EVENT_BYTES or noise > _NOISE_BYTES:
@@ -100,14 +100,14 @@ class ProviderProblem(Exception):
 def parse(body: bytes) -> Mapping[str, Any]:
     """Return a JSON object. Raises `BadModelOutput` for anything else, and `ProviderProblem` if it reports an error."""
     try:
-        found = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadModelOutput("answer_not_json") from error
-    if not isinstance(found, Mapping):
+    if not isinstance(answer, Mapping):
         raise BadModelOutput("answer_json_unusable")
-    if found.get("error"):
-        raise ProviderProblem(_status(found["error"]))
-    return found
+    if answer.get("error"):
+        raise ProviderProblem(_status(answer["error"]))
+    return answer
 
 
 class Assembly:
@@ -143,13 +143,13 @@ class Assembly:
         self.begun = True
         self.usage = _usage(event.get("usage")) or self.usage
         choice = _first(event.get("choices"))
-        said = _mapping(choice.get("delta")) or _mapping(choice.get("message"))
-        text = _text(said.get("content")) or _text(said.get("refusal"))
-        calls = _list(said.get("tool_calls"))
+        delta = _mapping(choice.get("delta")) or _mapping(choice.get("message"))
+        text = _text(delta.get("content")) or _text(delta.get("refusal"))
+        calls = _list(delta.get("tool_calls"))
         self._join(calls)
         self._note_finish(choice.get("finish_reason"))
         self.spoken = self.spoken or bool(text.strip())
-        thoughts = [said.get(name) for name in _THOUGHTS]
+        thoughts = [delta.get(name) for name in _THOUGHTS]
         self._measure(text, *thoughts)
         return text, bool(text or calls or any(thoughts) or self.finished)
 
@@ -158,8 +158,8 @@ class Assembly:
         if not (self.spoken or self.tool_calls or self._finish in ("length", "content_filter")):
             raise BadModelOutput("answer_empty")
 
-    def _measure(self, *said: Any) -> None:
-        self._characters += sum(len(text) for text in said if isinstance(text, str))
+    def _measure(self, *values: Any) -> None:
+        self._characters += sum(len(text) for text in values if isinstance(text, str))
         if self._characters > _LONGEST_ANSWER:
             raise BadModelOutput("answer_endless")
 
@@ -241,8 +241,8 @@ def _status(problem: Any) -> int:
 
 
 def _first(choices: Any) -> Mapping[str, Any]:
-    found = _list(choices)
-    return _mapping(found[0]) if found else {}
+    listed = _list(choices)
+    return _mapping(listed[0]) if listed else {}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -323,8 +323,8 @@ class OpenAIChat:
                 yield parse(await whole(parts))
                 yield CLOSED
                 return
-            async with aclosing(data(parts)) as found:
-                async for piece in found:
+            async with aclosing(data(parts)) as pieces:
+                async for piece in pieces:
                     yield CLOSED if piece.startswith(b"[DONE]") else parse(piece)
 
     async def _load(self) -> None:

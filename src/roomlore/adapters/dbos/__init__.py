@@ -56,10 +56,10 @@ def open_dbos(
     if find_spec("dbos") is None:
         raise InvalidInput("durable_not_installed")
     from roomlore.adapters.dbos.client import DbosWork
-    from roomlore.adapters.dbos.engine import Rules
+    from roomlore.adapters.dbos.engine import EngineRules
     from roomlore.adapters.dbos.locations import location_of
 
-    rules = Rules(
+    rules = EngineRules(
         at_once=at_once,
         pauses_seconds=tuple(pauses_seconds),
         poll_seconds=poll_seconds,

@@ -13,8 +13,8 @@ from roomlore.adapters.dbos.engine import (
     PREFIX,
     QUEUE,
     VERSION,
-    Member,
-    Rules,
+    EngineRules,
+    OpenStore,
     Runtime,
     client,
     fit,
@@ -122,10 +122,10 @@ class WorkStore:
 
     def drop(self, prefix: str, tells: Callable[[str], bool]) -> Dropped:
         """Delete work. Waiting work is cancelled first, so that no process begins it meanwhile."""
-        told = [row for row in self._rows(prefix) if self._tells(row, tells)]
-        running = tuple(row.workflow_id for row in told if row.status in (statuses_of("running") or ()))
-        going = [row.workflow_id for row in told if row.workflow_id not in running]
-        waiting = [row.workflow_id for row in told if row.status in (statuses_of("waiting") or ())]
+        matching = [row for row in self._rows(prefix) if self._tells(row, tells)]
+        running = tuple(row.workflow_id for row in matching if row.status in (statuses_of("running") or ()))
+        going = [row.workflow_id for row in matching if row.workflow_id not in running]
+        waiting = [row.workflow_id for row in matching if row.status in (statuses_of("waiting") or ())]
         with translated():
             for work_id in waiting:
                 self._client.cancel_workflow(work_id)
@@ -211,11 +211,11 @@ class DbosWork:
     """The port `DurableWork`, created by `open_dbos`. Belongs to the event loop on which it is opened. After `close` it
     can be opened again."""
 
-    def __init__(self, location: Location, rules: Rules) -> None:
+    def __init__(self, location: Location, rules: EngineRules) -> None:
         self._location, self._rules = location, rules
         self._works: dict[str, Work] = {}
         self._open_store: WorkStore | None = None
-        self._member: Member | None = None
+        self._member: OpenStore | None = None
         self._runtime: Runtime | None = None
 
     def define(self, name: str, work: Work) -> None:
@@ -237,7 +237,7 @@ class DbosWork:
         try:
             await asyncio.to_thread(store.prepare)
             if working:
-                member = Member(dict(self._works), asyncio.get_running_loop(), store, self._rules.pauses_seconds)
+                member = OpenStore(dict(self._works), asyncio.get_running_loop(), store, self._rules.pauses_seconds)
                 self._runtime = await asyncio.to_thread(join, self._location, self._rules, member)
                 self._member = member
         except BaseException:
@@ -302,7 +302,7 @@ class DbosWork:
             if store:
                 await asyncio.to_thread(store.close)
 
-    async def _let_end(self, member: Member) -> None:
+    async def _let_end(self, member: OpenStore) -> None:
         member.leaving = True
         loop = asyncio.get_running_loop()
         until = loop.time() + self._rules.grace_seconds

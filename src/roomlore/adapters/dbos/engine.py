@@ -56,12 +56,12 @@ def translated() -> Iterator[None]:
 
 
 def _line(exc: BaseException) -> str:
-    told = exc.orig if isinstance(exc, DBAPIError) and exc.orig else exc
-    return _first(str(told) or type(told).__name__)
+    cause = exc.orig if isinstance(exc, DBAPIError) and exc.orig else exc
+    return _first(str(cause) or type(cause).__name__)
 
 
-def _first(said: str) -> str:
-    return said.split("[SQL", 1)[0].partition("\n")[0][:_TOLD].strip()
+def _first(text: str) -> str:
+    return text.split("[SQL", 1)[0].partition("\n")[0][:_TOLD].strip()
 
 
 class _Forwarder(logging.Handler):
@@ -73,9 +73,9 @@ class _Forwarder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
-        said = _first(record.getMessage())
-        if (kind is None or not issubclass(kind, Failed)) and self._limit.is_due(record.levelno, kind, said):
-            log.log(record.levelno, "the engine of durable work says", extra={"said": said})
+        line = _first(record.getMessage())
+        if (kind is None or not issubclass(kind, Failed)) and self._limit.is_due(record.levelno, kind, line):
+            log.log(record.levelno, "the engine of durable work says", extra={"said": line})
 
 
 def forward_logs() -> None:
@@ -352,7 +352,7 @@ _JOIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class EngineRules:
     at_once: int
     pauses_seconds: Sequence[float]
     poll_seconds: float
@@ -361,7 +361,7 @@ class Rules:
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class OpenStore:
     """An open store with its event loop and the functions of its work."""
 
     works: Mapping[str, Work]
@@ -389,9 +389,9 @@ def client(engine: Engine) -> DBOSClient:
 class Runtime:
     """DBOS running on one database. Everything except `serve` is called on threads without an event loop."""
 
-    def __init__(self, location: Location, rules: Rules) -> None:
+    def __init__(self, location: Location, rules: EngineRules) -> None:
         self.location = location
-        self.members: list[Member] = []
+        self.members: list[OpenStore] = []
         self._rules = rules
         self._engine = location.engine(connections=rules.at_once + _SPARE_CONNECTIONS)
         self._client = client(self._engine)
@@ -429,7 +429,9 @@ class Runtime:
 
     def serve(self, name: str, work_id: str, arguments: Json) -> Json | None:
         """Run work that DBOS took from the queue, on DBOS's thread, and return its result."""
-        member = next((one for one in self.members if name in one.works and one.works_on()), None)
+        member = next(
+            (candidate for candidate in self.members if name in candidate.works and candidate.works_on()), None
+        )
         if member is None or work_id in self._running:
             raise Stopped
         run = Run(
@@ -549,7 +551,7 @@ _runtime: Runtime | None = None
 _registered: set[str] = set()
 
 
-def join(location: Location, rules: Rules, member: Member) -> Runtime:
+def join(location: Location, rules: EngineRules, member: OpenStore) -> Runtime:
     """Join the runtime of this process, or start it. Raises `Conflict` if this process works for another database."""
     global _runtime
     with _LOCK:
@@ -572,7 +574,7 @@ def join(location: Location, rules: Rules, member: Member) -> Runtime:
         return _runtime
 
 
-def leave(member: Member) -> None:
+def leave(member: OpenStore) -> None:
     """Leave the runtime. The last member ends DBOS."""
     with _LOCK:
         if _runtime is not None and member in _runtime.members:
@@ -584,7 +586,7 @@ def _end_if_left() -> None:
     global _runtime
     if _runtime is None:
         return
-    _runtime.members[:] = [one for one in _runtime.members if not one.loop.is_closed()]
+    _runtime.members[:] = [member for member in _runtime.members if not member.loop.is_closed()]
     if not _runtime.members:
         ending, _runtime = _runtime, None
         ending.end()

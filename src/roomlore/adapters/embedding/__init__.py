@@ -88,14 +88,14 @@ class RememberedEmbedder:
     async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
         """Embed the texts that are not in the cache, each once."""
         names = [sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
-        found = {name: self._kept[name] for name in names if name in self._kept}
-        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
+        vectors = {name: self._kept[name] for name in names if name in self._kept}
+        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in vectors}
         if missing:
             made = await self._embedder.embed(list(missing.values()), kind=kind)
             # Copies: a view of one row would keep the whole batch in memory.
-            found.update((name, vector.copy()) for name, vector in zip(missing, made, strict=True))
-        self._keep(found)
-        return np.array([found[name] for name in names], np.float32).reshape(len(names), self.model.dimensions)
+            vectors.update((name, vector.copy()) for name, vector in zip(missing, made, strict=True))
+        self._keep(vectors)
+        return np.array([vectors[name] for name in names], np.float32).reshape(len(names), self.model.dimensions)
 
     async def close(self) -> None:
         await self._embedder.close()
@@ -108,7 +108,7 @@ class RememberedEmbedder:
             self._kept.popitem(last=False)
 
 
-class ServerSettings(Section):
+class EmbeddingServerSettings(Section):
     """Embeddings from a server. `embeddings` may name a known provider, whose address and key are used."""
 
     section: ClassVar[str] = "embedding"
@@ -127,7 +127,7 @@ class ServerSettings(Section):
     embedding_passage_prefix: str = setting("", "What the server's model wants before a message.", form="a text")
 
 
-def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
+def _open(name: str, settings: EmbeddingServerSettings, host: Host) -> Embedder:
     if find_spec("openai") is None:
         raise InvalidInput("embeddings_not_installed")
     from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
@@ -147,18 +147,18 @@ def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
     )
 
 
-def _lacks(name: str, settings: ServerSettings) -> str:
+def _lacks(name: str, settings: EmbeddingServerSettings) -> str:
     needed = () if name == "openai" else ("embedding_model", "embedding_dimensions")
-    missing = [one for one in needed if one not in settings.model_fields_set]
+    missing = [option for option in needed if option not in settings.model_fields_set]
     return f"{' and '.join(missing)} must be set too." if missing else ""
 
 
-def _backend(name: str) -> Backend[Embedder, ServerSettings]:
+def _backend(name: str) -> Backend[Embedder, EmbeddingServerSettings]:
     return Backend(
         kind=EMBEDDERS,
         name=name,
         open=partial(_open, name),
-        settings=ServerSettings,
+        settings=EmbeddingServerSettings,
         lacks=partial(_lacks, name),
         extra=Extra("openai", "openai"),
     )

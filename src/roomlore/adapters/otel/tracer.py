@@ -75,5 +75,5 @@ class _OtelSpan:
 
 def _resource() -> Resource:
     """Return the resource. The environment overrides it; nothing else about the machine is included."""
-    told = OTELResourceDetector().detect()
-    return Resource({SERVICE_NAME: "roomlore", "service.version": version("roomlore"), **told.attributes})
+    resource = OTELResourceDetector().detect()
+    return Resource({SERVICE_NAME: "roomlore", "service.version": version("roomlore"), **resource.attributes})

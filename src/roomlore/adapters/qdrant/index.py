@@ -47,14 +47,14 @@ def alias_of(prefix: str, collection: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AliasData:
     """The data in the name of the collection behind an alias."""
 
     generation: str
     dimensions: int
 
 
-def physical(alias: str, held: Held) -> str:
+def physical(alias: str, held: AliasData) -> str:
     """Return the name of the collection behind an alias. Raises `InvalidInput` if the generation cannot be part of a
     name."""
     if not _GENERATION.fullmatch(held.generation):
@@ -62,10 +62,10 @@ def physical(alias: str, held: Held) -> str:
     return f"{alias}@{held.generation}.{held.dimensions}"
 
 
-def held_by(alias: str, name: str) -> Held | None:
+def held_by(alias: str, name: str) -> AliasData | None:
     """Parse a name made by `physical`; None for any other name."""
     match = _PHYSICAL.fullmatch(name)
-    return Held(match[2], int(match[3])) if match and match[1] == alias else None
+    return AliasData(match[2], int(match[3])) if match and match[1] == alias else None
 
 
 def storable(text: str) -> str:
@@ -211,17 +211,17 @@ def queries(vectors: Sequence[list[float]], where: models.Filter, limit: int) ->
     return [models.QueryRequest(query=vector, filter=where, limit=limit, with_payload=shown) for vector in vectors]
 
 
-def cut_among_equals(found: models.QueryResponse, limit: int, asked: int) -> bool:
+def cut_among_equals(response: models.QueryResponse, limit: int, requested: int) -> bool:
     """Return True if points beyond the limit may be as near as the last one within it."""
-    if len(found.points) < asked:
+    if len(response.points) < requested:
         return False
-    scores = sorted((point.score for point in found.points), reverse=True)
+    scores = sorted((point.score for point in response.points), reverse=True)
     return round(scores[limit - 1], _SAME_TO) == round(scores[-1], _SAME_TO)
 
 
-def nearest_of(found: Sequence[models.QueryResponse], limit: int) -> Nearest:
+def nearest_of(answers: Sequence[models.QueryResponse], limit: int) -> Nearest:
     """Return the best of all results for one vector."""
-    points = [point for answer in found for point in answer.points]
+    points = [point for answer in answers for point in answer.points]
     numbers = np.array([_number(point) for point in points], np.int64)
     cosines = np.array([point.score for point in points], np.float64)
     best = np.lexsort((numbers, -np.round(cosines, _SAME_TO)))[:limit]
@@ -283,7 +283,7 @@ class QdrantVectors:
 
     async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
         alias = self._alias(collection)
-        name = physical(alias, Held(generation, model.dimensions))
+        name = physical(alias, AliasData(generation, model.dimensions))
         with translated():
             await self._clear(alias)
             await self._create(name, model)
@@ -297,7 +297,7 @@ class QdrantVectors:
             if len(lengths) > 1:
                 await self._refuse(alias, generation, lengths)
             for batch in batches(points):
-                name = physical(alias, Held(generation, *lengths))
+                name = physical(alias, AliasData(generation, *lengths))
                 await self._there(
                     alias, generation, lengths, self._writing(self._client.upsert(name, batch, wait=True))
                 )
@@ -325,13 +325,13 @@ class QdrantVectors:
         if not len(vectors) or limit <= 0 or (only is not None and not len(only)):
             return [_nothing() for _ in vectors]
         length = vectors.shape[1]
-        name = physical(alias, Held(generation, length))
+        name = physical(alias, AliasData(generation, length))
         with translated():
             parts = [
                 await self._there(alias, generation, {length}, self._search(name, vectors.tolist(), where, limit))
                 for where in filters(tenant, scope, only)
             ]
-            return [nearest_of(found, limit) for found in zip(*parts, strict=True)]
+            return [nearest_of(answers, limit) for answers in zip(*parts, strict=True)]
 
     async def count(self, *, collection: str, tenant: str, scope: str) -> int:
         alias = self._alias(collection)
@@ -377,23 +377,23 @@ class QdrantVectors:
                 await self._writing(self._client.delete_collection(name))
 
     async def _names(self) -> list[str]:
-        return [found.name for found in (await self._reading(self._client.get_collections())).collections]
+        return [collection.name for collection in (await self._reading(self._client.get_collections())).collections]
 
     async def _search(
         self, name: str, vectors: list[list[float]], where: models.Filter, limit: int
     ) -> list[models.QueryResponse]:
         """Return the nearest points of each vector, and enough more to find the smallest numbers among equals."""
         more = _TIES
-        found = await self._ask(name, queries(vectors, where, limit + more))
+        answers = await self._ask(name, queries(vectors, where, limit + more))
         while more < _MAX_TIES:
-            cut = [place for place, one in enumerate(found) if cut_among_equals(one, limit, limit + more)]
+            cut = [place for place, answer in enumerate(answers) if cut_among_equals(answer, limit, limit + more)]
             if not cut:
                 break
             more *= 8
             again = await self._ask(name, queries([vectors[place] for place in cut], where, limit + more))
-            for place, one in zip(cut, again, strict=True):
-                found[place] = one
-        return found
+            for place, answer in zip(cut, again, strict=True):
+                answers[place] = answer
+        return answers
 
     async def _ask(self, name: str, queries: list[models.QueryRequest]) -> list[models.QueryResponse]:
         answers = await self._reading(self._client.query_batch_points(name, requests=queries))

@@ -26,7 +26,7 @@ _MAX_FRAMES = 60
 
 def event_of(error: BaseException, tags: Mapping[str, str | int | float | bool]) -> Event:
     """Return the event of an error. `tags`: searchable values."""
-    chain = [_told(one) for one in islice(_with_causes(error), _MAX_ERRORS)]
+    chain = [_error_fields(error_there) for error_there in islice(_with_causes(error), _MAX_ERRORS)]
     values = {name: str(value) for name, value in tags.items()}
     return {"level": "error", "exception": {"values": chain[::-1]}, "tags": values}
 
@@ -35,17 +35,17 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield the error, then its causes and contexts, and the members of a group."""
     waiting, seen = [error], set[int]()
     while waiting:
-        one = waiting.pop(0)
-        if id(one) in seen:
+        error_there = waiting.pop(0)
+        if id(error_there) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        before = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        seen.add(id(error_there))
+        yield error_there
+        waiting += error_there.exceptions if isinstance(error_there, BaseExceptionGroup) else ()
+        before = error_there.__cause__ or (None if error_there.__suppress_context__ else error_there.__context__)
         waiting += [before] if before else []
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _error_fields(error: BaseException) -> dict[str, Any]:
     kind = type(error)
     return {"type": kind.__qualname__, "module": kind.__module__, "stacktrace": {"frames": _frames(error)}}
 

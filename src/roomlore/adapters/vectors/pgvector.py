@@ -120,9 +120,9 @@ class PgVectors:
 
     async def generation(self, *, collection: str) -> str | None:
         async with reading(self._storage) as sql:
-            found = await rows.find_collection(sql, collection)
+            held = await rows.find_collection(sql, collection)
             there = await sql.fetch(_IS_THERE, table_name=rows.own_table(collection))
-        return found.generation if found is not None and found.kind == KIND and there[0][0] else None
+        return held.generation if held is not None and held.kind == KIND and there[0][0] else None
 
     async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
         if not 0 < model.dimensions <= _MAX_DIMENSIONS:
@@ -147,10 +147,10 @@ class PgVectors:
         if not numbers:
             return
         async with writing(self._storage) as sql:
-            found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
-            if found is not None and found[0].kind == KIND and found[1].key:
+            held = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+            if held is not None and held[0].kind == KIND and held[1].key:
                 remove = _statements(collection).remove
-                await sql.fetch(remove, scope_key=found[1].key, numbers=numbers_text(numbers))
+                await sql.fetch(remove, scope_key=held[1].key, numbers=numbers_text(numbers))
 
     async def nearest(
         self,
@@ -176,19 +176,19 @@ class PgVectors:
 
     async def count(self, *, collection: str, tenant: str, scope: str) -> int:
         async with reading(self._storage) as sql:
-            found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
-            if found is None or found[0].kind != KIND or not found[1].key:
+            held = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+            if held is None or held[0].kind != KIND or not held[1].key:
                 return 0
-            counted = await sql.fetch(_statements(collection).count, scope_key=found[1].key)
+            counted = await sql.fetch(_statements(collection).count, scope_key=held[1].key)
         return int(counted[0][0])
 
     async def close(self) -> None:
         """Do nothing."""
 
 
-def _to_nearest(found: Sequence[Sequence[Any]]) -> Nearest:
-    numbers = np.array([row[0] for row in found], np.int64)
-    distances = np.array([row[1] for row in found], np.float64)
+def _to_nearest(pairs: Sequence[Sequence[Any]]) -> Nearest:
+    numbers = np.array([row[0] for row in pairs], np.int64)
+    distances = np.array([row[1] for row in pairs], np.float64)
     return Nearest(numbers=numbers, similarities=np.clip(1 - distances / 2, 0, 1))
 
 

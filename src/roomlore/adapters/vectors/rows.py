@@ -73,7 +73,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeState:
+class VectorScope:
     """A scope's key and the stamp of its last vector. `key` is 0 for a scope without any."""
 
     key: int
@@ -154,7 +154,7 @@ class _OfScope(FunctionElement[Any]):
 @compiles(_OfScope)
 def _of_scope(element: _OfScope, compiler: SQLCompiler, **options: Any) -> str:
     """Compile it. The sign keeps SQLite from reading the index of scopes instead of the range."""
-    column, scope = (compiler.process(one, **options) for one in element.clauses)
+    column, scope = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{'+' if compiler.dialect.name == 'sqlite' else ''}{column} = {scope}"
 
 
@@ -219,12 +219,12 @@ def _to_collection(name: str, row: Row) -> Collection:
 
 async def find_scope(
     sql: Connection, collection: str, *, tenant: str, scope: str
-) -> tuple[Collection, ScopeState] | None:
+) -> tuple[Collection, VectorScope] | None:
     """Return the collection and the scope in it; None if there is no such collection."""
     rows = await sql.fetch(_FIND_SCOPE, collection=collection, tenant=tenant, scope=scope)
     if not rows:
         return None
-    return _to_collection(collection, rows[0][:4]), ScopeState(*rows[0][4:])
+    return _to_collection(collection, rows[0][:4]), VectorScope(*rows[0][4:])
 
 
 async def make_collection(
@@ -241,9 +241,9 @@ async def make_collection(
     )
 
 
-async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, scope: str, rows: int) -> ScopeState:
+async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, scope: str, rows: int) -> VectorScope:
     """Create the scope if it is new, lock it and advance its stamp by `rows`. Return its new state."""
-    found = await sql.fetch(
+    stamps = await sql.fetch(
         _STAMP,
         collection=collection.name,
         epoch=collection.epoch,
@@ -251,7 +251,7 @@ async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, s
         scope=scope,
         rows=rows,
     )
-    return ScopeState(*found[0])
+    return VectorScope(*stamps[0])
 
 
 async def put_rows(sql: Connection, rows: Iterable[tuple[int, int, int, str, bytes]]) -> None:
@@ -259,7 +259,7 @@ async def put_rows(sql: Connection, rows: Iterable[tuple[int, int, int, str, byt
     await sql.many(_PUT, rows)
 
 
-async def remove_rows(sql: Connection, state: ScopeState, numbers: Sequence[int]) -> None:
+async def remove_rows(sql: Connection, state: VectorScope, numbers: Sequence[int]) -> None:
     """Empty these rows of a scope whose stamp was advanced by their count."""
     keys = range(first_key(state.key, state.stamp - len(numbers)) + 1, first_key(state.key, state.stamp) + 1)
     await sql.many(_REMOVE, [(key, state.key, number) for key, number in zip(keys, numbers, strict=True)])
@@ -290,10 +290,10 @@ async def count_vectors(sql: Connection, scope_key: int) -> int:
 
 async def sweep(sql: Connection, collection: str) -> bool:
     """Delete some rows of the collection's earlier epochs. Return False if none is left."""
-    found = await sql.fetch(_LEFT_OVER, collection=collection)
-    if not found:
+    left_over = await sql.fetch(_LEFT_OVER, collection=collection)
+    if not left_over:
         return False
-    scope_key, stamp = found[0]
+    scope_key, stamp = left_over[0]
     kept = max(0, stamp - _SWEPT_AT_ONCE)
     its = {"after": first_key(scope_key, kept), "until": first_key(scope_key, stamp)}
     await sql.fetch(_DROP_RANGE, scope_key=scope_key, **its)
@@ -314,7 +314,7 @@ Name = tuple[str, str, str]
 class _Seen:
     at: float
     collection: Collection
-    state: ScopeState
+    state: VectorScope
 
 
 class LateStates:
@@ -324,13 +324,13 @@ class LateStates:
         self._seconds = seconds
         self._seen: dict[Name, _Seen] = {}
 
-    def find(self, name: Name) -> tuple[Collection, ScopeState] | None:
+    def find(self, name: Name) -> tuple[Collection, VectorScope] | None:
         seen = self._seen.get(name)
         if seen is None or asyncio.get_running_loop().time() - seen.at >= self._seconds:
             return None
         return seen.collection, seen.state
 
-    def keep(self, name: Name, collection: Collection, state: ScopeState) -> None:
+    def keep(self, name: Name, collection: Collection, state: VectorScope) -> None:
         if self._seconds > 0:
             if len(self._seen) >= _MAX:
                 self._seen.clear()

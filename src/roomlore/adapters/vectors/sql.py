@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select, text
 
 from roomlore.adapters.vectors import rows
-from roomlore.adapters.vectors.rows import Collection, LateStates, Name, ScopeState
+from roomlore.adapters.vectors.rows import Collection, LateStates, Name, VectorScope
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageUnavailable, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Floats, Ints, Nearest, VectorPoint, Vectors
 from roomlore.core.texts import Phrase
@@ -53,11 +53,11 @@ class Rows:
         known, places = self._places_by_number
         if not len(known) or not len(numbers):
             return _NONE
-        found = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-        return np.unique(places[found[known[found] == numbers]])
+        positions = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return np.unique(places[positions[known[positions] == numbers]])
 
 
-class Scope:
+class CachedScope:
     """A scope in memory. `stamp`: all writes up to this stamp are in `rows`."""
 
     def __init__(self, dimensions: int) -> None:
@@ -121,7 +121,7 @@ class VectorCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._scopes: OrderedDict[Key, Scope] = OrderedDict()
+        self._scopes: OrderedDict[Key, CachedScope] = OrderedDict()
         self._sizes: dict[Key, int] = {}
         self._epochs: dict[str, int] = {}
         self.nbytes = 0
@@ -131,17 +131,17 @@ class VectorCache:
         """The cached scopes, the least recently used one first."""
         return list(self._scopes)
 
-    def scope(self, key: Key, dimensions: int) -> Scope:
+    def scope(self, key: Key, dimensions: int) -> CachedScope:
         """Return the scope, empty if it is not cached. Scopes of the collection's earlier epochs are dropped."""
         self._forget_epochs_before(*key[:2])
         scope = self._scopes.get(key)
         if scope is None:
-            scope = self._scopes[key] = Scope(dimensions)
+            scope = self._scopes[key] = CachedScope(dimensions)
             self._count(key, scope.nbytes)
         self._scopes.move_to_end(key)
         return scope
 
-    def settle(self, key: Key, scope: Scope) -> None:
+    def settle(self, key: Key, scope: CachedScope) -> None:
         """Update the size of a scope, and drop the least recently used scopes until the rest fits."""
         if self._scopes.get(key) is scope:
             self._count(key, scope.nbytes)
@@ -266,8 +266,8 @@ class SqlVectors:
 
     async def generation(self, *, collection: str) -> str | None:
         async with reading(self._storage) as sql:
-            found = await rows.find_collection(sql, collection)
-        return found.generation if found is not None and found.kind == KIND else None
+            held = await rows.find_collection(sql, collection)
+        return held.generation if held is not None and held.kind == KIND else None
 
     async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
         async with writing(self._storage) as sql:
@@ -294,9 +294,9 @@ class SqlVectors:
         if not numbers:
             return
         async with writing(self._storage) as sql:
-            found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
-            if found is not None and found[0].kind == KIND and found[1].key:
-                state = await rows.take_stamps(sql, found[0], tenant=tenant, scope=scope, rows=len(numbers))
+            held = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+            if held is not None and held[0].kind == KIND and held[1].key:
+                state = await rows.take_stamps(sql, held[0], tenant=tenant, scope=scope, rows=len(numbers))
                 await rows.remove_rows(sql, state, [int(number) for number in numbers])
         self._states.forget((collection, tenant, scope))
 
@@ -315,24 +315,24 @@ class SqlVectors:
         queries = of_length_one(vectors, held.dimensions)
         if not state.stamp:
             return [NOTHING] * len(queries)
-        found = await self._rows((collection, held.epoch, tenant, scope), held.dimensions, state)
-        if found.matrix.size * len(queries) < _INLINE:
-            return nearest(found, queries, limit, only)
-        return await asyncio.to_thread(nearest, found, queries, limit, only)
+        held_rows = await self._rows((collection, held.epoch, tenant, scope), held.dimensions, state)
+        if held_rows.matrix.size * len(queries) < _INLINE:
+            return nearest(held_rows, queries, limit, only)
+        return await asyncio.to_thread(nearest, held_rows, queries, limit, only)
 
     async def count(self, *, collection: str, tenant: str, scope: str) -> int:
         async with reading(self._storage) as sql:
-            found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
-            if found is None or found[0].kind != KIND or not found[1].key:
+            held = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+            if held is None or held[0].kind != KIND or not held[1].key:
                 return 0
-            return await rows.count_vectors(sql, found[1].key)
+            return await rows.count_vectors(sql, held[1].key)
 
     async def close(self) -> None:
         """Clear the cache."""
         self._cache.clear()
         self._states.clear()
 
-    async def _state(self, name: Name, generation: str) -> tuple[Collection, ScopeState]:
+    async def _state(self, name: Name, generation: str) -> tuple[Collection, VectorScope]:
         late = self._states.find(name)
         if late is not None and late[0].generation == generation:
             return late
@@ -342,7 +342,7 @@ class SqlVectors:
         self._states.keep(name, held, state)
         return held, state
 
-    async def _rows(self, key: Key, dimensions: int, state: ScopeState) -> Rows:
+    async def _rows(self, key: Key, dimensions: int, state: VectorScope) -> Rows:
         """Return the scope's rows, at least up to `state`. While rows are being loaded, concurrent callers wait for
         them without a connection."""
         cached = self._cache.scope(key, dimensions)
@@ -357,7 +357,7 @@ class SqlVectors:
         return cached.rows
 
 
-async def _load(sql: Connection, cached: Scope, state: ScopeState, *, tenant: str) -> None:
+async def _load(sql: Connection, cached: CachedScope, state: VectorScope, *, tenant: str) -> None:
     if state.stamp - cached.stamp > _PAGE:
         cached.reserve(await rows.count_rows(sql, state.key))
     while cached.stamp < state.stamp:
@@ -367,7 +367,7 @@ async def _load(sql: Connection, cached: Scope, state: ScopeState, *, tenant: st
             cached.stamp = max(cached.stamp, state.stamp)
 
 
-def _take_in(cached: Scope, page: Sequence[Row]) -> None:
+def _take_in(cached: CachedScope, page: Sequence[Row]) -> None:
     if not page:
         return
     put = [row for row in page if row[2] is not None]
@@ -378,7 +378,7 @@ def _take_in(cached: Scope, page: Sequence[Row]) -> None:
 
 
 def _new_rows(
-    state: ScopeState, tenant: str, places: Mapping[int, int], vectors: np.ndarray[Any, Any]
+    state: VectorScope, tenant: str, places: Mapping[int, int], vectors: np.ndarray[Any, Any]
 ) -> Iterable[tuple[int, int, int, str, bytes]]:
     first = rows.first_key(state.key, state.stamp - len(places)) + 1
     for key, (number, place) in enumerate(places.items(), first):
@@ -405,22 +405,22 @@ def matrix_of(points: Sequence[VectorPoint], dimensions: int) -> Vectors:
 
 async def held_collection(sql: Connection, collection: str, kind: str, generation: str) -> Collection:
     """Return the collection, locked during this transaction. Raises `VectorsUnavailable` if it is another one."""
-    found = await rows.find_collection(sql, collection, hold=True)
-    if found is None:
+    held = await rows.find_collection(sql, collection, hold=True)
+    if held is None:
         raise VectorsUnavailable(_missing(collection, generation))
-    found.check(kind, generation)
-    return found
+    held.check(kind, generation)
+    return held
 
 
 async def held_scope(
     sql: Connection, collection: str, kind: str, generation: str, *, tenant: str, scope: str
-) -> tuple[Collection, ScopeState]:
+) -> tuple[Collection, VectorScope]:
     """Return the collection and one of its scopes. Raises `VectorsUnavailable` if the collection is another one."""
-    found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
-    if found is None:
+    held = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+    if held is None:
         raise VectorsUnavailable(_missing(collection, generation))
-    found[0].check(kind, generation)
-    return found
+    held[0].check(kind, generation)
+    return held
 
 
 def _missing(collection: str, generation: str) -> str:

@@ -68,9 +68,9 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
     if day := day_in(words):
         begins, ends = start_of(day, zone), end_of(day, zone)
         return begins if edge == "start" else ends if may_come or now < begins else min(ends, now)
-    told = parse_time(words, zone=zone)
-    if told is not None:
-        return told
+    moment_given = parse_time(words, zone=zone)
+    if moment_given is not None:
+        return moment_given
     if words.strip().casefold() in _NOW:
         return now
     from roomlore.core.dates.spans import time_spans  # its patterns take a tenth of a second to compile
@@ -78,8 +78,8 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
     spans = time_spans(words, now=now, zone=zone)
     if len(spans) != 1:
         raise InvalidInput("time_words_invalid", name=name, value=repr(words[:60]))
-    found = _edge(spans[0], zone, edge)
-    return found if may_come else min(found, now)
+    edge_moment = _edge(spans[0], zone, edge)
+    return edge_moment if may_come else min(edge_moment, now)
 
 
 def day_in(words: str) -> date | None:

@@ -110,12 +110,12 @@ def latest(make: Callable[[int], Period], now: datetime) -> Period:
 
 def latest_over(make: Callable[[int], Period], now: datetime) -> Period:
     """Return the last one that is over."""
-    return next(found for found in map(make, range(now.year + 1, now.year - 3, -1)) if found.end <= now)
+    return next(period for period in map(make, range(now.year + 1, now.year - 3, -1)) if period.end <= now)
 
 
 def next_one(make: Callable[[int], Period], now: datetime) -> Period:
     """Return the first one that has not begun."""
-    return next(found for found in map(make, range(now.year, now.year + 3)) if found.start > now)
+    return next(period for period in map(make, range(now.year, now.year + 3)) if period.start > now)
 
 
 def current(make: Callable[[int], Period], now: datetime) -> Period:
@@ -219,18 +219,20 @@ def nth(period: Period, number: int, what: str | int) -> Period:
     first, end = period.start.date(), period.end.date()
     if what in ("month", "quarter", "half"):
         width = {"month": 1, "quarter": 3, "half": 6}[str(what)]
-        found = months(later(first, width * (number - 1)) if number > 0 else later(end, -width), width, "stretch")
+        stretch = months(later(first, width * (number - 1)) if number > 0 else later(end, -width), width, "stretch")
     elif what in ("day", "week"):
         width = 7 if what == "week" else 1
-        found = days(first + width * (number - 1) * ONE_DAY if number > 0 else end - width * ONE_DAY, width, "stretch")
+        stretch = days(
+            first + width * (number - 1) * ONE_DAY if number > 0 else end - width * ONE_DAY, width, "stretch"
+        )
     else:
         weekday = 5 if what == "weekend" else int(what)
         day = first + (weekday - first.weekday()) % 7 * ONE_DAY + 7 * (number - 1) * ONE_DAY
         day = day if number > 0 else end - ((end.weekday() - weekday - 1) % 7 + 1) * ONE_DAY
-        found = days(day, 2 if what == "weekend" else 1)
-    if found.start >= period.end:
+        stretch = days(day, 2 if what == "weekend" else 1)
+    if stretch.start >= period.end:
         raise ValueError(number)
-    return replace(found, every=period.every)
+    return replace(stretch, every=period.every)
 
 
 def beside(period: Period, what: str | int, *, after: bool) -> Period:
@@ -245,15 +247,15 @@ def beside(period: Period, what: str | int, *, after: bool) -> Period:
         width = 7 if what == "week" else 1
         return days(edge_of if after else edge_of - width * ONE_DAY, width, "stretch")
     weekday = 5 if what == "weekend" else int(what)
-    found = latest_weekday(edge_of + (7 * ONE_DAY if after else 0 * ONE_DAY), weekday)
-    return days(found.start, 2 if what == "weekend" else 1)
+    day_period = latest_weekday(edge_of + (7 * ONE_DAY if after else 0 * ONE_DAY), weekday)
+    return days(day_period.start, 2 if what == "weekend" else 1)
 
 
 LOOK_BACK = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TimeQuestion:
     """A question: folded character by character, as written, and the local time of the asker."""
 
     text: str
@@ -262,7 +264,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NamedPeriod:
     """A period and the words, text[at:to], that name it."""
 
     at: int
@@ -270,30 +272,30 @@ class Found:
     period: Period
 
 
-Build = Callable[[re.Match[str], Asked], Period | None]
+Build = Callable[[re.Match[str], TimeQuestion], Period | None]
 Rule = tuple[re.Pattern[str], Build]
 
 
-def built(build: Build, match: re.Match[str], asked: Asked) -> Period | None:
+def built(build: Build, match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the period; None also for a date that does not exist."""
     try:
-        return build(match, asked)
+        return build(match, question)
     except (ValueError, OverflowError):
         return None
 
 
-def read(rules: Sequence[Rule], asked: Asked, position: int) -> Found | None:
+def read(rules: Sequence[Rule], question: TimeQuestion, position: int) -> NamedPeriod | None:
     """Return the result of the first rule that matches at a position."""
     for pattern, build in rules:
-        match = pattern.match(asked.text, position)
-        if match and (period := built(build, match, asked)):
-            return Found(match.start(), match.end(), period)
+        match = pattern.match(question.text, position)
+        if match and (period := built(build, match, question)):
+            return NamedPeriod(match.start(), match.end(), period)
     return None
 
 
-def preceded(pattern: re.Pattern[str], asked: Asked, position: int) -> re.Match[str] | None:
+def preceded(pattern: re.Pattern[str], question: TimeQuestion, position: int) -> re.Match[str] | None:
     """Return the match right before a position: the pattern ends with $ and is at most 48 characters long."""
-    return pattern.search(asked.text, max(0, position - LOOK_BACK), position)
+    return pattern.search(question.text, max(0, position - LOOK_BACK), position)
 
 
 _LUNATION = 29.530588861
@@ -352,9 +354,9 @@ def _months(year: int) -> tuple[int, ...]:
 def _new_moon_before(day: int) -> int:
     """Return the ordinal of the last day up to `day` with a new moon in China."""
     number = floor((day + _ORDINAL - 2_451_550.1) / _LUNATION) + 1
-    while (found := _ordinal(_new_moon(number))) > day:
+    while (moon := _ordinal(_new_moon(number))) > day:
         number -= 1
-    return found
+    return moon
 
 
 @lru_cache(maxsize=1024)
@@ -393,8 +395,8 @@ def _sun(moment: float) -> float:
 
 def latest_unless_near(make: Callable[[int], Period], now: datetime) -> Period | None:
     """Return the last one that has begun; None if the next is less than 30 days off, since either may be meant."""
-    found = latest(make, now)
-    return None if again(found, 1).start - now < 30 * ONE_DAY else found
+    latest_period = latest(make, now)
+    return None if again(latest_period, 1).start - now < 30 * ONE_DAY else latest_period
 
 
 def _fixed(number: int, day: int, count: int, year: int) -> Period:

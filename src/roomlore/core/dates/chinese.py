@@ -13,11 +13,11 @@ from roomlore.core import lexicon
 from roomlore.core.dates.calendar import CHINESE as HOLIDAYS
 from roomlore.core.dates.calendar import (
     ONE_DAY,
-    Asked,
     Build,
-    Found,
+    NamedPeriod,
     Period,
     Rule,
+    TimeQuestion,
     again,
     ago,
     built,
@@ -150,71 +150,71 @@ def _counted(match: re.Match[str]) -> tuple[float, float, str]:
     return count, count, unit
 
 
-def _ago(match: re.Match[str], asked: Asked) -> Period | None:
+def _ago(match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the period some time ago. 三月前 is before March; three months ago is 三个月前."""
-    return None if match["unit"] == "月" and not match["of"] else ago(asked.now, *_counted(match))
+    return None if match["unit"] == "月" and not match["of"] else ago(question.now, *_counted(match))
 
 
-def _past(match: re.Match[str], asked: Asked) -> Period | None:
+def _past(match: re.Match[str], question: TimeQuestion) -> Period | None:
     _, high, unit = _counted(match)
-    return None if match["which"] == "这" and (high, unit) == (1, "day") else past(asked.now, high, unit)
+    return None if match["which"] == "这" and (high, unit) == (1, "day") else past(question.now, high, unit)
 
 
-def _day(match: re.Match[str], asked: Asked) -> Period:
-    found = days(asked.now.date() + DAYS[match["day"]] * ONE_DAY)
+def _day(match: re.Match[str], question: TimeQuestion) -> Period:
+    day_period = days(question.now.date() + DAYS[match["day"]] * ONE_DAY)
     name = PARTS.get(match["part"])
-    return part(found, name) if name else found
+    return part(day_period, name) if name else day_period
 
 
 def _weekday_number(match: re.Match[str]) -> int:
     return int(WEEKDAYS[match["weekday"]])
 
 
-def _weekday(match: re.Match[str], asked: Asked) -> Period:
-    return latest_weekday(asked.now.date(), _weekday_number(match))
+def _weekday(match: re.Match[str], question: TimeQuestion) -> Period:
+    return latest_weekday(question.now.date(), _weekday_number(match))
 
 
-def _which_week(match: re.Match[str], asked: Asked) -> Period:
-    return week(asked.now.date() + 7 * STEPS[match["which"]] * ONE_DAY)
+def _which_week(match: re.Match[str], question: TimeQuestion) -> Period:
+    return week(question.now.date() + 7 * STEPS[match["which"]] * ONE_DAY)
 
 
-def _which_month(match: re.Match[str], asked: Asked) -> Period:
-    return months(later(asked.now.replace(day=1), STEPS[match["which"]]))
+def _which_month(match: re.Match[str], question: TimeQuestion) -> Period:
+    return months(later(question.now.replace(day=1), STEPS[match["which"]]))
 
 
-def _which_quarter(match: re.Match[str], asked: Asked) -> Period:
-    start = quarter(asked.now.year, (asked.now.month + 2) // 3).start
+def _which_quarter(match: re.Match[str], question: TimeQuestion) -> Period:
+    start = quarter(question.now.year, (question.now.month + 2) // 3).start
     return months(later(start, 3 * STEPS[match["which"]]), 3, "quarter")
 
 
-def _which_season(match: re.Match[str], asked: Asked) -> Period:
-    return (current, next_one, latest_over)[STEPS[match["which"]]](_season(match), asked.now)
+def _which_season(match: re.Match[str], question: TimeQuestion) -> Period:
+    return (current, next_one, latest_over)[STEPS[match["which"]]](_season(match), question.now)
 
 
-def _edge_of_this_month(match: re.Match[str], asked: Asked) -> Period:
-    this = edge(months(asked.now.replace(day=1)), 1 if match["edge"] == "初" else 3)
-    return this if this.start <= asked.now else edge(months(later(asked.now.replace(day=1), -1)), 3)
+def _edge_of_this_month(match: re.Match[str], question: TimeQuestion) -> Period:
+    this = edge(months(question.now.replace(day=1)), 1 if match["edge"] == "初" else 3)
+    return this if this.start <= question.now else edge(months(later(question.now.replace(day=1), -1)), 3)
 
 
-def _year_word(match: re.Match[str], asked: Asked) -> Period:
-    return year(asked.now.year + YEARS[match["word"]])
+def _year_word(match: re.Match[str], question: TimeQuestion) -> Period:
+    return year(question.now.year + YEARS[match["word"]])
 
 
-def _year(match: re.Match[str], asked: Asked) -> Period:
+def _year(match: re.Match[str], question: TimeQuestion) -> Period:
     return year(numeral(match["year"]) + (2000 if len(match["year"]) == 2 else 0))
 
 
-def _decade(match: re.Match[str], asked: Asked) -> Period:
+def _decade(match: re.Match[str], question: TimeQuestion) -> Period:
     return months(date(numeral(match["year"]), 1, 1), 120, "stretch")
 
 
-def _years(match: re.Match[str], asked: Asked) -> Period | None:
+def _years(match: re.Match[str], question: TimeQuestion) -> Period | None:
     first, last = numeral(match["first"]), numeral(match["last"])
     return months(date(first, 1, 1), 12 * (last - first + 1), "stretch") if first < last else None
 
 
 def _units_ago(low: float, high: float, unit: str) -> Build:
-    return lambda match, asked: ago(asked.now, low, high, unit)
+    return lambda match, question: ago(question.now, low, high, unit)
 
 
 def _date(match: re.Match[str]) -> Maker:
@@ -257,7 +257,7 @@ def _holiday(match: re.Match[str]) -> Maker:
 
 
 def _latest(make: Make) -> Build:
-    return lambda match, asked: latest(make(match), asked.now)
+    return lambda match, question: latest(make(match), question.now)
 
 
 def _of_year(make: Make) -> Narrow:
@@ -348,7 +348,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ("前", _rule(r"(?<!之)前几个月", _units_ago(2, 7, "month"))),
     ("前", _rule(r"(?<!之)前几年", _units_ago(2, 7, "year"))),
     ("大前昨今明后", _rule(DAY_WORD, _day)),
-    ("刚方", _rule(r"[刚方]才", lambda match, asked: past(asked.now, 1, "hour"))),
+    ("刚方", _rule(r"[刚方]才", lambda match, question: past(question.now, 1, "hour"))),
     ("上下这本", _rule(WHICH_WEEK, _which_week)),
     ("上下这本", _rule(WHICH_MONTH, _which_month)),
     ("上下这本", _rule(rf"{WHICH}季度", _which_quarter)),
@@ -357,13 +357,13 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ("月", _rule(rf"(?<![每蜜满腊正个])月(?P<edge>[初底末])(?![{NUMERALS}])", _edge_of_this_month)),
     (
         "大元情妇愚劳五儿三六青教国十万双感平圣跨复春除年清端七中重",
-        _rule(HOLIDAY, lambda match, asked: latest_unless_near(_holiday(match), asked.now)),
+        _rule(HOLIDAY, lambda match, question: latest_unless_near(_holiday(match), question.now)),
     ),
 )
 _FIRST = "".join(dict.fromkeys("".join(first for first, _ in _RULES)))
 # A character with which a time may begin; the rules of the others are not tried.
 _START = lazy_pattern(f"[{_FIRST}]")
-_BY_FIRST = {one: tuple(rule for first, rule in _RULES if one in first) for one in _FIRST}
+_BY_FIRST = {character: tuple(rule for first, rule in _RULES if character in first) for character in _FIRST}
 _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
     "year": (
         *(_narrower(pattern, _of_year(make)) for _, pattern, make in _YEARLY),
@@ -397,44 +397,44 @@ def start(text: str, position: int) -> int:
     return match.start() if match else -1
 
 
-def read_chinese(asked: Asked, position: int) -> list[Found]:
+def read_chinese(question: TimeQuestion, position: int) -> list[NamedPeriod]:
     """Return the time that begins at a position, narrowed as far as possible, joined with a second one that depends on
     it: 上周一到周三."""
-    found = read(_BY_FIRST[asked.text[position]], asked, position)
-    if found is None:
+    hit = read(_BY_FIRST[question.text[position]], question, position)
+    if hit is None:
         return []
-    whole, found = _steps(found, asked)
-    found = Found(found.at, found.to, _begun(found.period, asked))
-    joint = _JOIN.match(asked.text, found.to)
-    other = _step(whole, joint.end(), asked) if joint and whole.to < found.to else None
-    return [found, Found(joint.end(), other.to, other.period)] if joint and other else [found]
+    whole, hit = _steps(hit, question)
+    hit = NamedPeriod(hit.at, hit.to, _begun(hit.period, question))
+    joint = _JOIN.match(question.text, hit.to)
+    other = _step(whole, joint.end(), question) if joint and whole.to < hit.to else None
+    return [hit, NamedPeriod(joint.end(), other.to, other.period)] if joint and other else [hit]
 
 
-def narrowed(found: Found, asked: Asked) -> Found:
+def narrowed(hit: NamedPeriod, question: TimeQuestion) -> NamedPeriod:
     """Return the period narrowed by the Chinese words that follow it: 2023-05-07下午."""
-    return found if asked.text.isascii() else _steps(found, asked)[1]
+    return hit if question.text.isascii() else _steps(hit, question)[1]
 
 
-def _steps(found: Found, asked: Asked) -> tuple[Found, Found]:
+def _steps(hit: NamedPeriod, question: TimeQuestion) -> tuple[NamedPeriod, NamedPeriod]:
     """Return the last but one and the last step of narrowing, which may be the same."""
-    whole = found
-    while step := _step(found, found.to, asked):
-        whole, found = found, step
-    return whole, found
+    whole = hit
+    while step := _step(hit, hit.to, question):
+        whole, hit = hit, step
+    return whole, hit
 
 
-def _step(found: Found, position: int, asked: Asked) -> Found | None:
-    for pattern, narrow in _NARROWERS.get(found.period.unit, ()):
-        match = pattern.match(asked.text, position)
-        if match and (period := built(partial(_narrow, narrow, found.period), match, asked)):
-            return Found(found.at, match.end(), period)
+def _step(hit: NamedPeriod, position: int, question: TimeQuestion) -> NamedPeriod | None:
+    for pattern, narrow in _NARROWERS.get(hit.period.unit, ()):
+        match = pattern.match(question.text, position)
+        if match and (period := built(partial(_narrow, narrow, hit.period), match, question)):
+            return NamedPeriod(hit.at, match.end(), period)
     return None
 
 
-def _narrow(narrow: Narrow, period: Period, match: re.Match[str], asked: Asked) -> Period | None:
+def _narrow(narrow: Narrow, period: Period, match: re.Match[str], question: TimeQuestion) -> Period | None:
     return narrow(match, period)
 
 
-def _begun(period: Period, asked: Asked) -> Period:
+def _begun(period: Period, question: TimeQuestion) -> Period:
     """Return the latest period that has begun: the end of May, asked for early in May, is last year's."""
-    return again(period, -1) if period.every == "year" and period.start > asked.now else period
+    return again(period, -1) if period.every == "year" and period.start > question.now else period

@@ -8,11 +8,11 @@ from roomlore.core import lexicon
 from roomlore.core.dates.calendar import ENGLISH as HOLIDAYS
 from roomlore.core.dates.calendar import (
     ONE_DAY,
-    Asked,
     Build,
-    Found,
+    NamedPeriod,
     Period,
     Rule,
+    TimeQuestion,
     ago,
     beside,
     built,
@@ -183,27 +183,27 @@ def _month_number(match: re.Match[str]) -> int:
     return int(MONTHS[match["month"][:3]])
 
 
-def _capital(match: re.Match[str], group: str, asked: Asked) -> bool:
+def _capital(match: re.Match[str], group: str, question: TimeQuestion) -> bool:
     """Return True if the group has a capital letter and does not begin the question."""
-    return bool(match.start(group)) and asked.written[match.start(group)].isupper()
+    return bool(match.start(group)) and question.written[match.start(group)].isupper()
 
 
-def _chosen_year(match: re.Match[str], asked: Asked) -> int | None:
+def _chosen_year(match: re.Match[str], question: TimeQuestion) -> int | None:
     word = match["year"]
     if not word:
         return None
-    return int(word) if word.isdigit() else asked.now.year + _STEPS[word.split()[0]]
+    return int(word) if word.isdigit() else question.now.year + _STEPS[word.split()[0]]
 
 
-def _yearly(make: Maker, match: re.Match[str], asked: Asked) -> Period:
+def _yearly(make: Maker, match: re.Match[str], question: TimeQuestion) -> Period:
     """Return the event in the year named, or the latest one."""
-    chosen = _chosen_year(match, asked)
-    return latest(make, asked.now) if chosen is None else make(chosen)
+    chosen = _chosen_year(match, question)
+    return latest(make, question.now) if chosen is None else make(chosen)
 
 
-def _which_one(make: Maker, match: re.Match[str], asked: Asked) -> Period:
+def _which_one(make: Maker, match: re.Match[str], question: TimeQuestion) -> Period:
     """Return the last, this or the next of a yearly event."""
-    return (current, next_one, latest_over)[_STEPS[match["which"]]](make, asked.now)
+    return (current, next_one, latest_over)[_STEPS[match["which"]]](make, question.now)
 
 
 def _monthly(match: re.Match[str]) -> Maker:
@@ -218,43 +218,43 @@ def _holiday_maker(match: re.Match[str]) -> Maker:
     return HOLIDAYS[match["holiday"].replace("'", "")]
 
 
-def _date(match: re.Match[str], asked: Asked) -> Period | None:
+def _date(match: re.Match[str], question: TimeQuestion) -> Period | None:
     number, first, last = _month_number(match), int(match["day"]), int(match["last"] or match["day"])
-    if last < first or not _is_date(match, asked):
+    if last < first or not _is_date(match, question):
         return None
     count = last - first + 1
-    return _yearly(lambda y: days(date(y, number, first), count, "day" if count == 1 else "stretch"), match, asked)
+    return _yearly(lambda y: days(date(y, number, first), count, "day" if count == 1 else "stretch"), match, question)
 
 
-def _is_date(match: re.Match[str], asked: Asked) -> bool:
+def _is_date(match: re.Match[str], question: TimeQuestion) -> bool:
     """Return True if "may" or "march" beside a number is not a verb."""
     if match["month"] not in ("may", "march", "mar") or match["year"] or match["suffix"]:
         return True
-    if _capital(match, "month", asked) or LONE.match(asked.text, match.end()):
+    if _capital(match, "month", question) or LONE.match(question.text, match.end()):
         return True
-    return preceded(ON_DATE, asked, match.start()) is not None
+    return preceded(ON_DATE, question, match.start()) is not None
 
 
-def _month(match: re.Match[str], asked: Asked) -> Period | None:
-    return _yearly(_monthly(match), match, asked) if match["year"] or _is_month(match, asked) else None
+def _month(match: re.Match[str], question: TimeQuestion) -> Period | None:
+    return _yearly(_monthly(match), match, question) if match["year"] or _is_month(match, question) else None
 
 
-def _is_month(match: re.Match[str], asked: Asked) -> bool:
+def _is_month(match: re.Match[str], question: TimeQuestion) -> bool:
     """Return True if a month's name alone means the month."""
-    if match["month"] in SURE_MONTHS or preceded(IN, asked, match.start()):
+    if match["month"] in SURE_MONTHS or preceded(IN, question, match.start()):
         return True
-    if preceded(AROUND, asked, match.start()):
-        return LONE.match(asked.text, match.end()) is not None
-    return bool(preceded(FROM, asked, match.start()) and RANGE_GOES_ON.match(asked.text, match.end()))
+    if preceded(AROUND, question, match.start()):
+        return LONE.match(question.text, match.end()) is not None
+    return bool(preceded(FROM, question, match.start()) and RANGE_GOES_ON.match(question.text, match.end()))
 
 
-def _iso(match: re.Match[str], asked: Asked) -> Period | None:
-    if match["mark"] == "." and preceded(VERSION, asked, match.start()):
+def _iso(match: re.Match[str], question: TimeQuestion) -> Period | None:
+    if match["mark"] == "." and preceded(VERSION, question, match.start()):
         return None
     return days(date(int(match["year"]), int(match["month"]), int(match["day"])))
 
 
-def _day_first(match: re.Match[str], asked: Asked) -> Period | None:
+def _day_first(match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the date of figures. Dots separate day.month.year. Slashes may mean either order; only unambiguous dates
     are read."""
     a, b, number = int(match["a"]), int(match["b"]), int(match["year"])
@@ -263,41 +263,41 @@ def _day_first(match: re.Match[str], asked: Asked) -> Period | None:
     return days(date(number, b, a)) if match["mark"] == "." or a > 12 or a == b else None
 
 
-def _year_month(match: re.Match[str], asked: Asked) -> Period:
+def _year_month(match: re.Match[str], question: TimeQuestion) -> Period:
     return month(int(match["year"]), int(match["month"]))
 
 
-def _years(match: re.Match[str], asked: Asked) -> Period | None:
+def _years(match: re.Match[str], question: TimeQuestion) -> Period | None:
     count = int(match["last"]) - int(match["first"]) + 1
-    if count < 2 or not preceded(IN_YEAR, asked, match.start()):
+    if count < 2 or not preceded(IN_YEAR, question, match.start()):
         return None
     return months(date(int(match["first"]), 1, 1), 12 * count, "stretch")
 
 
-def _year(match: re.Match[str], asked: Asked) -> Period | None:
-    named = preceded(IN_YEAR, asked, match.start()) and not COUNTED.match(asked.text, match.end())
+def _year(match: re.Match[str], question: TimeQuestion) -> Period | None:
+    named = preceded(IN_YEAR, question, match.start()) and not COUNTED.match(question.text, match.end())
     return year(int(match["year"])) if named else None
 
 
-def _decade(match: re.Match[str], asked: Asked) -> Period:
+def _decade(match: re.Match[str], question: TimeQuestion) -> Period:
     return months(date(int(match["year"]), 1, 1), 120, "stretch")
 
 
-def _ago(match: re.Match[str], asked: Asked) -> Period:
-    return ago(asked.now, *counted(match))
+def _ago(match: re.Match[str], question: TimeQuestion) -> Period:
+    return ago(question.now, *counted(match))
 
 
-def _past(match: re.Match[str], asked: Asked) -> Period:
+def _past(match: re.Match[str], question: TimeQuestion) -> Period:
     _, high, unit = counted(match)
-    return past(asked.now, high, unit)
+    return past(question.now, high, unit)
 
 
-def _which_unit(match: re.Match[str], asked: Asked) -> Period | None:
+def _which_unit(match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the unit: "last week" is the calendar's, "the last week" and "the past week" are seven days up to now."""
-    steps, unit, today = _STEPS[match["which"]], match["unit"], asked.now.date()
-    rolling = "past" in match["which"] or (match["which"] == "last" and preceded(THE, asked, match.start()))
+    steps, unit, today = _STEPS[match["which"]], match["unit"], question.now.date()
+    rolling = "past" in match["which"] or (match["which"] == "last" and preceded(THE, question, match.start()))
     if rolling and unit in ("hour", "week", "month", "year"):
-        return past(asked.now, 1, unit)
+        return past(question.now, 1, unit)
     if unit in ("week", "weekend"):
         return (week if unit == "week" else weekend)(today + 7 * steps * ONE_DAY)
     if unit == "quarter":
@@ -307,62 +307,62 @@ def _which_unit(match: re.Match[str], asked: Asked) -> Period | None:
     return year(today.year + steps) if unit == "year" else None
 
 
-def _which_weekday(match: re.Match[str], asked: Asked) -> Period | None:
-    steps, weekday, today = _STEPS[match["which"]], weekday_number(match["weekday"]), asked.now.date()
-    if not _is_weekday(match, asked):
+def _which_weekday(match: re.Match[str], question: TimeQuestion) -> Period | None:
+    steps, weekday, today = _STEPS[match["which"]], weekday_number(match["weekday"]), question.now.date()
+    if not _is_weekday(match, question):
         return None
     if steps < 0:
         return days(latest_weekday(today, weekday).start)
     return days(today + (weekday - today.weekday() + 7 * steps) * ONE_DAY)
 
 
-def _which_month(match: re.Match[str], asked: Asked) -> Period | None:
+def _which_month(match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the month; "this may" and "this march" are rather no months."""
-    sure = match["month"] not in ("may", "march") or match["which"] != "this" or _capital(match, "month", asked)
-    return _which_one(_monthly(match), match, asked) if sure or ENDS.match(asked.text, match.end()) else None
+    sure = match["month"] not in ("may", "march") or match["which"] != "this" or _capital(match, "month", question)
+    return _which_one(_monthly(match), match, question) if sure or ENDS.match(question.text, match.end()) else None
 
 
-def _which_season(match: re.Match[str], asked: Asked) -> Period:
-    return _which_one(_seasonal(match), match, asked)
+def _which_season(match: re.Match[str], question: TimeQuestion) -> Period:
+    return _which_one(_seasonal(match), match, question)
 
 
-def _which_holiday(match: re.Match[str], asked: Asked) -> Period:
-    return _which_one(_holiday_maker(match), match, asked)
+def _which_holiday(match: re.Match[str], question: TimeQuestion) -> Period:
+    return _which_one(_holiday_maker(match), match, question)
 
 
-def _which_part(match: re.Match[str], asked: Asked) -> Period:
-    return part(days(asked.now.date() + _STEPS[match["which"]] * ONE_DAY), match["part"])
+def _which_part(match: re.Match[str], question: TimeQuestion) -> Period:
+    return part(days(question.now.date() + _STEPS[match["which"]] * ONE_DAY), match["part"])
 
 
-def _weekday(match: re.Match[str], asked: Asked) -> Period | None:
+def _weekday(match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the weekday; a weekday alone is a time only if a word before or after it indicates so."""
-    if not _is_weekday(match, asked) or DATE_FOLLOWS.match(asked.text, match.end()):
+    if not _is_weekday(match, question) or DATE_FOLLOWS.match(question.text, match.end()):
         return None
-    if preceded(SOME, asked, match.start()):
+    if preceded(SOME, question, match.start()):
         return None
-    said = preceded(ON_WEEKDAY, asked, match.start()) or ENDS_OR_PART.match(asked.text, match.end())
-    return latest_weekday(asked.now.date(), weekday_number(match["weekday"])) if said else None
+    on_weekday = preceded(ON_WEEKDAY, question, match.start()) or ENDS_OR_PART.match(question.text, match.end())
+    return latest_weekday(question.now.date(), weekday_number(match["weekday"])) if on_weekday else None
 
 
-def _is_weekday(match: re.Match[str], asked: Asked) -> bool:
+def _is_weekday(match: re.Match[str], question: TimeQuestion) -> bool:
     """Return True if "sat" or "sun" is not another word."""
-    if match["weekday"].endswith("day") or _capital(match, "weekday", asked):
+    if match["weekday"].endswith("day") or _capital(match, "weekday", question):
         return True
-    return ENDS_OR_PART.match(asked.text, match.end()) is not None
+    return ENDS_OR_PART.match(question.text, match.end()) is not None
 
 
-def _weekday_of(match: re.Match[str], asked: Asked) -> Period:
-    monday = week(asked.now.date() + 7 * _STEPS[match["which"]] * ONE_DAY).start
+def _weekday_of(match: re.Match[str], question: TimeQuestion) -> Period:
+    monday = week(question.now.date() + 7 * _STEPS[match["which"]] * ONE_DAY).start
     return days(monday + weekday_number(match["weekday"]) * ONE_DAY)
 
 
-def _spoken(match: re.Match[str], asked: Asked) -> Period:
-    found = days(asked.now.date() + SPOKEN_DAYS[match["day"]] * ONE_DAY)
-    return part(found, "night") if match["day"] == "tonight" else found
+def _spoken(match: re.Match[str], question: TimeQuestion) -> Period:
+    day_period = days(question.now.date() + SPOKEN_DAYS[match["day"]] * ONE_DAY)
+    return part(day_period, "night") if match["day"] == "tonight" else day_period
 
 
-def _before_last(match: re.Match[str], asked: Asked) -> Period:
-    unit, today = match["unit"], asked.now.date()
+def _before_last(match: re.Match[str], question: TimeQuestion) -> Period:
+    unit, today = match["unit"], question.now.date()
     if unit == "night":
         return part(days(today - 2 * ONE_DAY), "night")
     if unit in ("week", "weekend"):
@@ -370,26 +370,26 @@ def _before_last(match: re.Match[str], asked: Asked) -> Period:
     return months(later(today.replace(day=1), -2)) if unit == "month" else year(today.year - 2)
 
 
-def _season(match: re.Match[str], asked: Asked) -> Period:
-    return _yearly(_seasonal(match), match, asked)
+def _season(match: re.Match[str], question: TimeQuestion) -> Period:
+    return _yearly(_seasonal(match), match, question)
 
 
-def _quarter(match: re.Match[str], asked: Asked) -> Period | None:
+def _quarter(match: re.Match[str], question: TimeQuestion) -> Period | None:
     name = match["quarter"]
     number = int(name[1]) if name[0] == "q" else ("fi", "se", "th", "fo").index(name[:2]) + 1
-    if not match["year"] and not preceded(IN, asked, match.start()):
+    if not match["year"] and not preceded(IN, question, match.start()):
         return None
-    return _yearly(lambda y: quarter(y, number), match, asked)
+    return _yearly(lambda y: quarter(y, number), match, question)
 
 
-def _holiday(match: re.Match[str], asked: Asked) -> Period | None:
+def _holiday(match: re.Match[str], question: TimeQuestion) -> Period | None:
     """Return the holiday, if it has a year or a word before it indicates a time; "Christmas tree" is not one."""
-    chosen = _chosen_year(match, asked)
+    chosen = _chosen_year(match, question)
     if chosen is not None:
         return _holiday_maker(match)(chosen)
-    if not preceded(AT_HOLIDAY, asked, match.start()) or FESTIVE.match(asked.text, match.end()):
+    if not preceded(AT_HOLIDAY, question, match.start()) or FESTIVE.match(question.text, match.end()):
         return None
-    return latest_unless_near(_holiday_maker(match), asked.now)
+    return latest_unless_near(_holiday_maker(match), question.now)
 
 
 def _rule(pattern: str, build: Build) -> Rule:
@@ -441,9 +441,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "spoken": (
         _rule(rf"(?P<day>{'|'.join(SPOKEN_DAYS)})\b", _spoken),
         _rule(r"(?P<unit>weekend|week|month|year|night) before last\b", _before_last),
-        _rule(r"other day\b", lambda match, asked: ago(asked.now, 2, 7, "day")),
-        _rule(r"earlier today\b", lambda match, asked: past(asked.now, 0, "day")),
-        _rule(r"just now\b", lambda match, asked: past(asked.now, 1, "hour")),
+        _rule(r"other day\b", lambda match, question: ago(question.now, 2, 7, "day")),
+        _rule(r"earlier today\b", lambda match, question: past(question.now, 0, "day")),
+        _rule(r"just now\b", lambda match, question: past(question.now, 1, "hour")),
     ),
     "ago": (_rule(AGO, _ago),),
     "season_name": (
@@ -550,18 +550,18 @@ _BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
 )
 
 
-def narrowed(found: Found, asked: Asked) -> Found:
+def narrowed(hit: NamedPeriod, question: TimeQuestion) -> NamedPeriod:
     """Return the period, with the words right after and right before it that narrow it."""
     for pattern, narrow in _AFTER:
-        match = pattern.match(asked.text, found.to)
-        if match and (period := _narrowed_or_none(narrow, match, found.period, asked)):
-            found = Found(found.at, match.end(), period)
+        match = pattern.match(question.text, hit.to)
+        if match and (period := _narrowed_or_none(narrow, match, hit.period, question)):
+            hit = NamedPeriod(hit.at, match.end(), period)
     for pattern, narrow in _BEFORE:
-        match = preceded(pattern, asked, found.at)
-        if match and (period := _narrowed_or_none(narrow, match, found.period, asked)):
-            found = Found(match.start(), found.to, period)
-    return found
+        match = preceded(pattern, question, hit.at)
+        if match and (period := _narrowed_or_none(narrow, match, hit.period, question)):
+            hit = NamedPeriod(match.start(), hit.to, period)
+    return hit
 
 
-def _narrowed_or_none(narrow: Narrow, match: re.Match[str], period: Period, asked: Asked) -> Period | None:
-    return built(lambda match, asked: narrow(match, period), match, asked)
+def _narrowed_or_none(narrow: Narrow, match: re.Match[str], period: Period, question: TimeQuestion) -> Period | None:
+    return built(lambda match, query: narrow(match, period), match, question)

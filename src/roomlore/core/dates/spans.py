@@ -8,7 +8,7 @@ from itertools import islice
 
 from roomlore.core import lexicon
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, chinese, english
-from roomlore.core.dates.calendar import LONG_AGO, Asked, Found, Period, again, preceded, read
+from roomlore.core.dates.calendar import LONG_AGO, NamedPeriod, Period, TimeQuestion, again, preceded, read
 from roomlore.core.dates.english import narrowed
 from roomlore.core.patterns import lazy_pattern
 
@@ -59,22 +59,22 @@ _BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
 )
 
 
-def joined(found: Sequence[Found], asked: Asked) -> list[Found]:
+def joined(hits: Sequence[NamedPeriod], question: TimeQuestion) -> list[NamedPeriod]:
     """Return the periods combined with their neighbours and surrounding words, in order."""
-    whole: list[Found] = []
-    left = list(found)
+    whole: list[NamedPeriod] = []
+    left = list(hits)
     while left:
         first = left.pop(0)
-        if left and (both := _nested(first, left[0], asked) or _range(first, left[0], asked)):
+        if left and (both := _nested(first, left[0], question) or _range(first, left[0], question)):
             left[0] = both
-        elif bounded := _bounded(first, asked):
+        elif bounded := _bounded(first, question):
             whole.append(bounded)
     return whole
 
 
-def _nested(first: Found, second: Found, asked: Asked) -> Found | None:
+def _nested(first: NamedPeriod, second: NamedPeriod, question: TimeQuestion) -> NamedPeriod | None:
     """Return the second period inside the first: the Friday in "last week on Friday"."""
-    if not _INSIDE.fullmatch(asked.text, first.to, second.at):
+    if not _INSIDE.fullmatch(question.text, first.to, second.at):
         return None
     for inner, outer in ((second.period, first.period), (first.period, second.period)):
         if outer.every or inner.every != outer.unit:
@@ -82,22 +82,22 @@ def _nested(first: Found, second: Found, asked: Asked) -> Found | None:
         for steps in (0, 1, -1, 2, -2):
             moved = again(inner, steps)
             if outer.start <= moved.start < outer.end:
-                return Found(first.at, second.to, replace(moved, every=""))
+                return NamedPeriod(first.at, second.to, replace(moved, every=""))
     return None
 
 
-def _range(first: Found, second: Found, asked: Asked) -> Found | None:
-    closed = _AMID.match(asked.text, second.to)
-    joint = (asked.text, first.to, second.at)
-    paired = (closed or preceded(_BETWEEN, asked, first.at)) and _AND.fullmatch(*joint)
+def _range(first: NamedPeriod, second: NamedPeriod, question: TimeQuestion) -> NamedPeriod | None:
+    closed = _AMID.match(question.text, second.to)
+    joint = (question.text, first.to, second.at)
+    paired = (closed or preceded(_BETWEEN, question, first.at)) and _AND.fullmatch(*joint)
     if not paired and not _TO.fullmatch(*joint):
         return None
     start, end = _ordered(first.period, second.period)
     if start.start >= end.end:
         return None
-    opened = preceded(_FROM, asked, first.at)
+    opened = preceded(_FROM, question, first.at)
     at, to = opened.start() if opened else first.at, closed.end() if closed else second.to
-    return Found(at, to, Period(start.start, end.end, "stretch"))
+    return NamedPeriod(at, to, Period(start.start, end.end, "stretch"))
 
 
 def _ordered(first: Period, second: Period) -> tuple[Period, Period]:
@@ -113,22 +113,22 @@ def _ordered(first: Period, second: Period) -> tuple[Period, Period]:
     return first, second
 
 
-def _bounded(found: Found, asked: Asked) -> Found | None:
+def _bounded(hit: NamedPeriod, question: TimeQuestion) -> NamedPeriod | None:
     """Return a period as a bound: since, after, before, until. None if nothing of the past is left, or if a weekday is
     more likely a future one ("before Friday"). "After yesterday's meeting" is yesterday."""
-    if _OWNED.match(asked.text, found.to) or found.period.end == asked.now:
-        return found
+    if _OWNED.match(question.text, hit.to) or hit.period.end == question.now:
+        return hit
     for opening, closing, bounds in _BOUNDS:
-        opened, closed = preceded(opening, asked, found.at), closing.match(asked.text, found.to)
+        opened, closed = preceded(opening, question, hit.at), closing.match(question.text, hit.to)
         if not opened and not closed:
             continue
-        start, end = bounds(found.period, asked.now)
-        if start >= end or end > asked.now or (start == LONG_AGO and found.period.every == "week"):
+        start, end = bounds(hit.period, question.now)
+        if start >= end or end > question.now or (start == LONG_AGO and hit.period.every == "week"):
             return None
-        opened = opened or preceded(_HEAD, asked, found.at)
-        at, to = opened.start() if opened else found.at, closed.end() if closed else found.to
-        return Found(at, to, Period(start, end, "stretch"))
-    return found
+        opened = opened or preceded(_HEAD, question, hit.at)
+        at, to = opened.start() if opened else hit.at, closed.end() if closed else hit.to
+        return NamedPeriod(at, to, Period(start, end, "stretch"))
+    return hit
 
 
 _READ_LIMIT = 4_000
@@ -165,47 +165,47 @@ def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpa
     """
     if now.year not in _YEARS_ASKED:
         return ()
-    asked = Asked(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
-    found = _without_overlaps([*islice(_english(asked), _MAX_READ), *islice(_chinese(asked), _MAX_READ)])
-    if any(one.period.every for one in found) and _COMING.search(asked.text):
-        found = [one for one in found if not one.period.every]
-    spans = (_span(one, text, zone) for one in joined(found, asked))
+    question = TimeQuestion(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
+    hits = _without_overlaps([*islice(_english(question), _MAX_READ), *islice(_chinese(question), _MAX_READ)])
+    if any(hit.period.every for hit in hits) and _COMING.search(question.text):
+        hits = [hit for hit in hits if not hit.period.every]
+    spans = (_span(hit, text, zone) for hit in joined(hits, question))
     return tuple(span for span in spans if span.start < span.end)[:MAX_SPANS]
 
 
-def _english(asked: Asked) -> Iterator[Found]:
+def _english(question: TimeQuestion) -> Iterator[NamedPeriod]:
     position = 0
-    while match := english.START.search(asked.text, position):
-        found = read(english.RULES[match.lastgroup or ""], asked, match.start())
-        if found:
-            found = narrowed(found, asked)
-            yield chinese.narrowed(found, asked)
-        position = found.to if found else match.end()
+    while match := english.START.search(question.text, position):
+        hit = read(english.RULES[match.lastgroup or ""], question, match.start())
+        if hit:
+            hit = narrowed(hit, question)
+            yield chinese.narrowed(hit, question)
+        position = hit.to if hit else match.end()
 
 
-def _chinese(asked: Asked) -> Iterator[Found]:
-    if asked.text.isascii():
+def _chinese(question: TimeQuestion) -> Iterator[NamedPeriod]:
+    if question.text.isascii():
         return
     position = 0
-    while (position := chinese.start(asked.text, position)) >= 0:
-        found = chinese.read_chinese(asked, position)
-        yield from found
-        position = found[-1].to if found else position + 1
+    while (position := chinese.start(question.text, position)) >= 0:
+        hits_read = chinese.read_chinese(question, position)
+        yield from hits_read
+        position = hits_read[-1].to if hits_read else position + 1
 
 
-def _without_overlaps(found: Sequence[Found]) -> list[Found]:
+def _without_overlaps(hits: Sequence[NamedPeriod]) -> list[NamedPeriod]:
     """Return the periods in order; of two that overlap the longer."""
-    apart: list[Found] = []
-    for one in sorted(found, key=lambda one: (one.at, -one.to)):
-        if not apart or one.at >= apart[-1].to:
-            apart.append(one)
-        elif one.to - one.at > apart[-1].to - apart[-1].at:
-            apart[-1] = one
+    apart: list[NamedPeriod] = []
+    for hit in sorted(hits, key=lambda candidate: (candidate.at, -candidate.to)):
+        if not apart or hit.at >= apart[-1].to:
+            apart.append(hit)
+        elif hit.to - hit.at > apart[-1].to - apart[-1].at:
+            apart[-1] = hit
     return apart
 
 
-def _span(found: Found, text: str, zone: tzinfo) -> TimeSpan:
-    start, end = found.period.start, found.period.end
+def _span(hit: NamedPeriod, text: str, zone: tzinfo) -> TimeSpan:
+    start, end = hit.period.start, hit.period.end
     first = FAR_PAST if start <= LONG_AGO else start.replace(tzinfo=zone).astimezone(UTC)
     last = FAR_PAST if end <= LONG_AGO else end.replace(tzinfo=zone).astimezone(UTC)
-    return TimeSpan(start=first, end=last, text=text[found.at : found.to], position=(found.at, found.to))
+    return TimeSpan(start=first, end=last, text=text[hit.at : hit.to], position=(hit.at, hit.to))

@@ -12,7 +12,7 @@ from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
 from roomlore.core.digest.talks import (
     Sentence,
     Talk,
-    Words,
+    WordRarity,
     ends_asking,
     is_asking,
     sentences_of,
@@ -98,12 +98,12 @@ class _Weighed:
     @cached_property
     def exchanged(self) -> tuple[Entry, ...]:
         """Its answered questions, each with the first answer that is not another one's."""
-        asked = {entry.message.arrival: entry for entry in self.talk.questions}
-        found: list[Entry] = []
+        questions = {entry.message.arrival: entry for entry in self.talk.questions}
+        entries: list[Entry] = []
         for arrival, its in self.talk.answers.items():
-            if first := next((entry for entry in its if entry not in found), None):
-                found += [asked[arrival], first]
-        return tuple(found)
+            if first := next((entry for entry in its if entry not in entries), None):
+                entries += [questions[arrival], first]
+        return tuple(entries)
 
     @cached_property
     def besides(self) -> tuple[Entry, ...]:
@@ -111,7 +111,7 @@ class _Weighed:
         return tuple(entry for entry in self.talk.decisions[-_DECISIONS:] if entry is not self.key[0])
 
 
-class Draft:
+class DigestDraft:
     """A digest whose conversations are chosen and have no titles yet."""
 
     def __init__(
@@ -135,8 +135,8 @@ class Draft:
         """
         talks = talks_of(entries)
         own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
-        weighed = [one for talk in talks if (one := _weigh(talk, for_user, own)) is not None]
-        self._page = _Page(Words.among(talks, people), count, max_tokens)
+        weighed = [talk_weighed for talk in talks if (talk_weighed := _weigh(talk, for_user, own)) is not None]
+        self._page = _Page(WordRarity.among(talks, people), count, max_tokens)
         self._rows = self._page.rows(_best(weighed, max_tokens))
         self._weighed = len(weighed)
         self._whole = _whole(talks)
@@ -204,14 +204,14 @@ def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:
     """Return the talks that a digest of this size may show, of most weight first. Decisions are looked for in those
     alone that may be shown, since that takes time."""
     most = max(1, max_tokens // _EACH)
-    first = sorted(weighed, key=lambda one: -(one.size + _quick_bonus(one)))[: 2 * most]
-    return sorted(first, key=lambda one: (-one.weight, one.talk.entries[0].message.arrival))
+    first = sorted(weighed, key=lambda candidate: -(candidate.size + _quick_bonus(candidate)))[: 2 * most]
+    return sorted(first, key=lambda candidate: (-candidate.weight, candidate.talk.entries[0].message.arrival))
 
 
-def _quick_bonus(one: _Weighed) -> float:
-    if one.waiting or one.mentioning:
-        return _BONUS["waits"] if one.waiting else _BONUS["mentions"]
-    return _BONUS["question"] if one.talk.open_questions else 0.0
+def _quick_bonus(weighed: _Weighed) -> float:
+    if weighed.waiting or weighed.mentioning:
+        return _BONUS["waits"] if weighed.waiting else _BONUS["mentions"]
+    return _BONUS["question"] if weighed.talk.open_questions else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class _Row:
 class _Page:
     """Fills a digest: first a line for each talk, the heaviest first, then headings and further lines."""
 
-    def __init__(self, words: Words, count: Count, max_tokens: int) -> None:
+    def __init__(self, words: WordRarity, count: Count, max_tokens: int) -> None:
         self._words = words
         self._count = count
         self._left = max_tokens
@@ -235,22 +235,25 @@ class _Page:
     def rows(self, chosen: Sequence[_Weighed]) -> list[_Row]:
         """Return those that there is room for, in the order in which they are shown, with their first lines."""
         cap = self._cap(chosen)
-        found: list[_Row] = []
+        page_rows: list[_Row] = []
         for matters in (True, False):
-            part = (self._begun(one, cap) for one in chosen if one.matters is matters)
+            part = (self._begun(weighed, cap) for weighed in chosen if weighed.matters is matters)
             rows = [row for row in part if row is not None]
-            found += [self._with_decisions(row, cap) for row in rows]
+            page_rows += [self._with_decisions(row, cap) for row in rows]
         return sorted(
-            found, key=lambda row: (_ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id)
+            page_rows,
+            key=lambda row: (_ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id),
         )
 
     def filled(
         self, rows: Sequence[_Row], titles: Mapping[int, str], written: Mapping[int, Written]
     ) -> list[DigestEntry]:
         """Return the entries with headings and further lines."""
-        told = [self._rewritten(row, written.get(place)) for place, row in enumerate(rows)]
-        grown = [one or self._grown(row, titles.get(row.one.talk.thread)) for row, one in zip(rows, told, strict=True)]
-        self._fill_up(rows, grown, [place for place, one in enumerate(told) if one is None])
+        rewritten = [self._rewritten(row, written.get(place)) for place, row in enumerate(rows)]
+        grown = [
+            line or self._grown(row, titles.get(row.one.talk.thread)) for row, line in zip(rows, rewritten, strict=True)
+        ]
+        self._fill_up(rows, grown, [place for place, line in enumerate(rewritten) if line is None])
         while grown and self.tokens(grown) > self._max:
             grown.pop()
         return grown
@@ -263,7 +266,7 @@ class _Page:
             for place, sentences in list(waiting.items()):
                 entry = grown[place]
                 if sentences and (len(entry.lines) < _ALWAYS or 3 * len(entry.lines) < 2 * entry.messages):
-                    line = self._line(rows[place].one, self._said(sentences.pop(0)), _LONGEST)
+                    line = self._line(rows[place].one, self._with_names(sentences.pop(0)), _LONGEST)
                     grown[place] = self._with_line(entry, line)
                 if grown[place] is entry:
                     del waiting[place]
@@ -273,26 +276,26 @@ class _Page:
 
     def _cap(self, chosen: Sequence[_Weighed]) -> int:
         """Return the tokens of a line if all talks that are worth it are to be shown."""
-        wanted = sum(one.weight >= _WORTH_SHOWING for one in chosen) or 1
+        wanted = sum(weighed.weight >= _WORTH_SHOWING for weighed in chosen) or 1
         return min(_LONGEST, max(_SHORTEST, self._max // wanted - _AROUND))
 
-    def _begun(self, one: _Weighed, cap: int) -> _Row | None:
+    def _begun(self, weighed: _Weighed, cap: int) -> _Row | None:
         """Return the talk with its first line; None if there is no room."""
         if self._left < _LEAST:
             return None
-        best = sentences_of(one.talk, self._words.weights(one.talk), self._words)
-        entry = _entry(one, self._lead(one, best, cap))
+        best = sentences_of(weighed.talk, self._words.weights(weighed.talk), self._words)
+        entry = _entry(weighed, self._lead(weighed, best, cap))
         tokens = self._cost(entry)
         if tokens > self._left:
             return None
         self._left -= tokens
-        return _Row(one, entry, best)
+        return _Row(weighed, entry, best)
 
     def _with_decisions(self, row: _Row, cap: int) -> _Row:
         """Return the talk with a line for each of its newest decisions that there is room for."""
         entry = row.entry
         for decision in reversed(row.one.besides):
-            entry = self._with_line(entry, self._told(row.one, decision, row.best, cap))
+            entry = self._with_line(entry, self._line_on(row.one, decision, row.best, cap))
         return replace(row, entry=entry)
 
     def _with_line(self, entry: DigestEntry, line: DigestLine) -> DigestEntry:
@@ -301,33 +304,33 @@ class _Page:
         lines = sorted((*entry.lines[kept:], line), key=lambda line: line.sent_at)
         return self._tried(entry, replace(entry, lines=(*entry.lines[:kept], *lines)))
 
-    def _lead(self, one: _Weighed, best: Sequence[Sentence], cap: int) -> DigestLine:
+    def _lead(self, weighed: _Weighed, best: Sequence[Sentence], cap: int) -> DigestLine:
         """Return the line of a talk: of the message because of which it is shown, else its most telling one."""
-        return self._told(one, one.key[0] if one.key else best[0].entry, best, cap)
+        return self._line_on(weighed, weighed.key[0] if weighed.key else best[0].entry, best, cap)
 
-    def _told(self, one: _Weighed, told: Entry, best: Sequence[Sentence], cap: int) -> DigestLine:
+    def _line_on(self, weighed: _Weighed, entry: Entry, best: Sequence[Sentence], cap: int) -> DigestLine:
         """Return the line of a message: its sentence that asks or decides, if it does, else its most telling one."""
-        near = [sentence for sentence in best if sentence.entry is told]
+        near = [sentence for sentence in best if sentence.entry is entry]
         sizes = self._count([sentence.text for sentence in near])
         worths = [
-            (self._is_point(one, sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
+            (self._is_point(weighed, sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
             for sentence, size in zip(near, sizes, strict=True)
         ]
-        return self._line(one, near[worths.index(max(worths))], cap)
+        return self._line(weighed, near[worths.index(max(worths))], cap)
 
-    def _is_point(self, one: _Weighed, sentence: Sentence) -> bool:
-        if is_asking(sentence.entry) and (sentence.entry in one.key or ends_asking(sentence.entry)):
+    def _is_point(self, weighed: _Weighed, sentence: Sentence) -> bool:
+        if is_asking(sentence.entry) and (sentence.entry in weighed.key or ends_asking(sentence.entry)):
             return asks(fold(sentence.text))
         return speaks_of_decision(sentence.text)
 
-    def _said(self, sentence: Sentence) -> Sentence:
+    def _with_names(self, sentence: Sentence) -> Sentence:
         """Return the whole message in place of a sentence of it if it is short enough for a line."""
         text = self._words.text_of(sentence.entry.message)
         if len(text) > _SHORT_MESSAGE or self._count([text])[0] > _LONGEST:
             return sentence
         return replace(sentence, text=" ".join(text.split()))
 
-    def _line(self, one: _Weighed, sentence: Sentence, cap: int) -> DigestLine:
+    def _line(self, weighed: _Weighed, sentence: Sentence, cap: int) -> DigestLine:
         message = sentence.entry.message
         return DigestLine(
             message_id=message.id,
@@ -335,7 +338,7 @@ class _Page:
             sender_name=message.sender_name,
             sent_at=message.at,
             text=_within(sentence.text, cap, self._count),
-            decides=sentence.entry in one.talk.decisions,
+            decides=sentence.entry in weighed.talk.decisions,
         )
 
     def _cost(self, entry: DigestEntry) -> int:
@@ -343,14 +346,16 @@ class _Page:
 
     def _grown(self, row: _Row, title: str | None) -> DigestEntry:
         """Return the entry with as much more as there is room for: its heading, and further lines in order of time."""
-        one, best = row.one, row.best
+        weighed, best = row.one, row.best
         entry = replace(row.entry, title=self._title(row, title))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
-        decided = shown | {entry.message.id for entry in one.talk.decisions}
-        wanted = min(_MAX_LINES, max(1 + len(one.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
-        first, then = (*one.key, *one.talk.decisions), one.exchanged
-        ranked = sorted(best, key=lambda one: 0 if one.entry in first else 1 if one.entry in then else 2)
+        decided = shown | {entry.message.id for entry in weighed.talk.decisions}
+        wanted = min(_MAX_LINES, max(1 + len(weighed.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
+        first, then = (*weighed.key, *weighed.talk.decisions), weighed.exchanged
+        ranked = sorted(
+            best, key=lambda candidate: 0 if candidate.entry in first else 1 if candidate.entry in then else 2
+        )
         for sentence in ranked if grown.full else ():
             if wanted <= 0:
                 break
@@ -358,7 +363,7 @@ class _Page:
                 continue
             shown.add(sentence.entry.message.id)
             wanted -= 1
-            grown = self._with_line(grown, self._line(one, self._said(sentence), _LONGEST))
+            grown = self._with_line(grown, self._line(weighed, self._with_names(sentence), _LONGEST))
         return grown
 
     def _title(self, row: _Row, title: str | None) -> str:
@@ -407,18 +412,18 @@ def _further(row: _Row, entry: DigestEntry) -> list[Sentence]:
     """Return the most telling sentence of each message that the entry does not show: first answered questions and their
     answers, then by worth."""
     shown = {line.message_id for line in entry.lines}
-    found: list[Sentence] = []
-    for sentence in sorted(row.best, key=lambda one: one.entry not in row.one.exchanged):
+    sentences: list[Sentence] = []
+    for sentence in sorted(row.best, key=lambda ranked: ranked.entry not in row.one.exchanged):
         message = sentence.entry.message
         if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not agrees(message.text):
             shown.add(message.id)
-            found.append(sentence)
-    return found
+            sentences.append(sentence)
+    return sentences
 
 
-def _entry(one: _Weighed, line: DigestLine) -> DigestEntry:
+def _entry(weighed: _Weighed, line: DigestLine) -> DigestEntry:
     """Return the entry of a talk with one line, still without a title."""
-    talk = one.talk
+    talk = weighed.talk
     names = {entry.message.sender_id: entry.message.sender_name for entry in talk.entries}
     first, last = span_of(talk)
     return DigestEntry(
@@ -428,9 +433,9 @@ def _entry(one: _Weighed, line: DigestLine) -> DigestEntry:
         sender_ids=talk.senders,
         first_at=first,
         last_at=last,
-        state=TalkState.OPEN if one.waiting else talk.state,
+        state=TalkState.OPEN if weighed.waiting else talk.state,
         messages=len(talk.entries),
-        why=one.why,
+        why=weighed.why,
         lines=(line,),
     )
 

@@ -68,16 +68,16 @@ class Talk:
     def answers(self) -> Mapping[int, tuple[Entry, ...]]:
         """By the arrival of a question, the later messages of others that likely answer it, without those that ask
         something back."""
-        found: defaultdict[int, list[Entry]] = defaultdict(list)
-        asked = {entry.message.arrival: entry.message.sender_id for entry in self.questions}
-        for entry in (one for one in self.entries if not ends_asking(one)):
+        answers_by_arrival: defaultdict[int, list[Entry]] = defaultdict(list)
+        askers = {entry.message.arrival: entry.message.sender_id for entry in self.questions}
+        for entry in (talk_entry for talk_entry in self.entries if not ends_asking(talk_entry)):
             candidates = entry.link.thread_candidates
             for arrival, probability in zip(
                 candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True
             ):
-                if probability >= _ANSWERED and asked.get(arrival, entry.message.sender_id) != entry.message.sender_id:
-                    found[arrival].append(entry)
-        return {arrival: tuple(its) for arrival, its in found.items()}
+                if probability >= _ANSWERED and askers.get(arrival, entry.message.sender_id) != entry.message.sender_id:
+                    answers_by_arrival[arrival].append(entry)
+        return {arrival: tuple(its) for arrival, its in answers_by_arrival.items()}
 
     def is_left_to(self, question: Entry) -> bool:
         """Return True if a question that is put to one person still waits for them: nobody answered it."""
@@ -96,9 +96,9 @@ class Talk:
         return TalkState.ANSWERED if self.questions else TalkState.CLOSED
 
     def _is_thanked_for(self, question: Entry) -> bool:
-        asked = question.message
-        own = (one.message for one in self.entries if one.message.sender_id == asked.sender_id)
-        return any(one.arrival > asked.arrival and thanks(fold(one.text)) for one in own)
+        asking = question.message
+        own = (entry.message for entry in self.entries if entry.message.sender_id == asking.sender_id)
+        return any(message.arrival > asking.arrival and thanks(fold(message.text)) for message in own)
 
 
 def is_asking(entry: Entry) -> bool:
@@ -109,7 +109,7 @@ def is_asking(entry: Entry) -> bool:
 def ends_asking(entry: Entry) -> bool:
     """Return True if the last sentence of a question asks: 'The printer? Call Jim' is an answer."""
     text = spoken_text(entry.message)[-_LAST_CHARACTERS:]
-    last = next((one for one in reversed(unsplit(text)) if one.strip()), "")
+    last = next((sentence for sentence in reversed(unsplit(text)) if sentence.strip()), "")
     return is_asking(entry) and asks(fold(last))
 
 
@@ -119,7 +119,7 @@ def _decides(entry: Entry, after: Sequence[Entry]) -> bool:
         return False
     if not speaks_of_decision(message.text):
         return False
-    agreed = {one.message.sender_id for one in after if agrees(one.message.text)} - {message.sender_id}
+    agreed = {reply.message.sender_id for reply in after if agrees(reply.message.text)} - {message.sender_id}
     return sense_of(fold(message.text)).holds(len(agreed))
 
 
@@ -134,8 +134,8 @@ def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
     tool calls and messages without words."""
     groups, answered = _grouped([entry for entry in entries if is_said(entry)])
-    found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
-    return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
+    talks = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
+    return sorted(talks, key=lambda talk: talk.entries[0].message.arrival)
 
 
 def talk_of(entries: Sequence[Entry]) -> Talk:
@@ -235,7 +235,7 @@ class Sentence:
     worth: float
 
 
-class Words:
+class WordRarity:
     """The rarity of words. `counts`: how many of the `texts` have each. `people`: names by id, which tell nothing of a
     subject, and which texts have in place of the ids that they mention."""
 
@@ -246,7 +246,7 @@ class Words:
         self.names = frozenset(fold(name) for pair in people.items() for name in pair if name)
 
     @classmethod
-    def among(cls, talks: Sequence[Talk], people: Mapping[str, str] = MappingProxyType({})) -> "Words":
+    def among(cls, talks: Sequence[Talk], people: Mapping[str, str] = MappingProxyType({})) -> "WordRarity":
         """Return the rarity of words among the talks of a span. `people`: names of others than those who speak."""
         counts = Counter[str]()
         for talk in talks:
@@ -271,22 +271,24 @@ class Words:
         }
 
 
-def sentences_of(talk: Talk, weights: Mapping[str, float], words: Words) -> list[Sentence]:
+def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) -> list[Sentence]:
     """Return the sentences of the talk, the most telling first, without a name that they begin by addressing."""
-    found = []
+    sentences = []
     for place, entry in enumerate(talk.entries):
         for text in sentences_in(entry, words):
             known = keywords(text)
             worth = sum(weights.get(word, 0.0) for word in known)
             size = math.sqrt(_SHORT + len(known))
-            found.append(Sentence(entry, text, (worth / size + 0.01) * (_OPENING if place == 0 else 1.0)))
-    return sorted(found, key=lambda one: (-one.worth, one.entry.message.arrival))
+            sentences.append(Sentence(entry, text, (worth / size + 0.01) * (_OPENING if place == 0 else 1.0)))
+    return sorted(sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
 
 
-def sentences_in(entry: Entry, words: Words) -> list[str]:
+def sentences_in(entry: Entry, words: WordRarity) -> list[str]:
     """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    found = [" ".join(one.split()) for one in unsplit(words.text_of(entry.message)[:_READ])[:_MAX_SENTENCES]]
-    return [_plain(one, words.names) for one in found if one]
+    sentences = [
+        " ".join(sentence.split()) for sentence in unsplit(words.text_of(entry.message)[:_READ])[:_MAX_SENTENCES]
+    ]
+    return [_plain(sentence, words.names) for sentence in sentences if sentence]
 
 
 def _plain(text: str, names: Collection[str]) -> str:
@@ -294,7 +296,7 @@ def _plain(text: str, names: Collection[str]) -> str:
     return text[named.end() :] if named and fold(named["name"]) in names else text
 
 
-def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -> str:
+def title_of(talk: Talk, words: WordRarity, best: Sequence[Sentence] | None = None) -> str:
     """Return the title of a talk: its decision, else its most telling sentence, shortened, and the words it often uses
     that this lacks.
 
@@ -320,8 +322,8 @@ def summary_of(entries: Sequence[Entry]) -> str:
     for entry in entries:
         threads[entry.link.thread].append(entry)
     speakers = Speakers(people_of((entry.message for entry in entries), {}))
-    talks = [talk_of(sorted(its, key=lambda one: one.message.arrival)[-_LONGEST:]) for its in threads.values()]
-    words = Words.among(talks)
+    talks = [talk_of(sorted(its, key=lambda member: member.message.arrival)[-_LONGEST:]) for its in threads.values()]
+    words = WordRarity.among(talks)
     lines = []
     for talk, its in zip(talks, threads.values(), strict=True):
         names = dict.fromkeys(speakers.name_of(entry.message.sender_id) for entry in its)
@@ -334,7 +336,7 @@ def _unaddressed(text: str, names: Collection[str]) -> str:
     mention = _LEADING_MENTION.match(text)
     if mention is None or fold(text[1 : _NAME + 1]) in names:
         return text
-    ends = [found.end() for found in _NEXT_WORD.finditer(text, 0, _NAME)][: _NAME_WORDS - 1]
+    ends = [match.end() for match in _NEXT_WORD.finditer(text, 0, _NAME)][: _NAME_WORDS - 1]
     known = [end for end in ends if fold(text[1:end].strip(" ,，:：")) in names]
     return text[max(known) :] if known and text[max(known) :].strip() else text[mention.end() :]
 
@@ -344,8 +346,12 @@ def _deciding(talk: Talk, best: Sequence[Sentence]) -> Sentence | None:
     it"."""
     if not talk.decisions:
         return None
-    its = [one for one in best if one.entry is talk.decisions[-1] and one.worth >= _TELLING * best[0].worth]
-    return min(its, key=lambda one: not speaks_of_decision(one.text), default=None)
+    its = [
+        sentence
+        for sentence in best
+        if sentence.entry is talk.decisions[-1] and sentence.worth >= _TELLING * best[0].worth
+    ]
+    return min(its, key=lambda sentence: not speaks_of_decision(sentence.text), default=None)
 
 
 def shortened(text: str, most: int) -> str:

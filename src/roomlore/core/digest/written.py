@@ -15,7 +15,7 @@ from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.guards import is_order
 from roomlore.core.evolution.prompt import clean_line, comparison_form, find, lines_of, show_messages
 from roomlore.core.evolution.requests import Rejected
-from roomlore.core.evolution.wording import Conversation
+from roomlore.core.evolution.wording import ParsedMaterial
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import graphemes, keywords
 
@@ -46,7 +46,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PromptWindow:
     """Talks as a model is shown them. `text`: the talks with their messages. `talks`: by handle, their numbers.
     `messages`: by handle, the id of the message and the handle of its talk."""
 
@@ -57,7 +57,7 @@ class Window:
 
 def windows_of(
     talks: Mapping[int, Talk], *, room_id: str, people: Mapping[str, str], zone: tzinfo, most: int | None = MAX_WINDOWS
-) -> list[Window]:
+) -> list[PromptWindow]:
     """Return the windows for these talks, by their numbers. If there are more than `most`, the last talks are in
     none."""
     parts: list[dict[int, Talk]] = []
@@ -71,7 +71,7 @@ def windows_of(
     return [_window(part, room_id, people, zone) for part in parts[:most]]
 
 
-def _window(talks: Mapping[int, Talk], room_id: str, people: Mapping[str, str], zone: tzinfo) -> Window:
+def _window(talks: Mapping[int, Talk], room_id: str, people: Mapping[str, str], zone: tzinfo) -> PromptWindow:
     messages = [entry.message for talk in talks.values() for entry in talk.entries]
     by_id = {message.id: message for message in messages}
     shown = show_messages(messages, room_id=room_id, quoted=by_id, people=people, zone=zone)
@@ -82,27 +82,30 @@ def _window(talks: Mapping[int, Talk], room_id: str, people: Mapping[str, str], 
     for handle, line in zip(held, shown.text.splitlines(), strict=True):
         lines[held[handle][1]].append(line)
     text = "\n".join(f"{name}\n" + "\n".join(lines[name]) for name in names if lines[name])
-    return Window(text, names, held)
+    return PromptWindow(text, names, held)
 
 
 @dataclass
 class _Reading:
     """An answer as far as it is read."""
 
-    window: Window
+    window: PromptWindow
     titles: dict[str, str] = field(default_factory=dict)
     lines: defaultdict[str, list[WrittenLine]] = field(default_factory=lambda: defaultdict(list))
     refused: list[Rejected] = field(default_factory=list)
 
 
 def _read(
-    answer: str, window: Window, said: Mapping[str, str], take: Callable[[_Reading, Mapping[str, Any], Doubts], None]
+    answer: str,
+    window: PromptWindow,
+    lines: Mapping[str, str],
+    take: Callable[[_Reading, Mapping[str, Any], Doubts], None],
 ) -> _Reading:
     """Have each piece of an answer taken, and note why it is refused if `take` raises `InvalidInput`."""
     reading = _Reading(window)
     pieces, _ = find_pieces(answer, None)
     texts = [text for piece in pieces if piece.value is not None for text in _texts(piece.value)]
-    doubts = Doubts(window.text, Conversation(said, texts), {})
+    doubts = Doubts(window.text, ParsedMaterial(lines, texts), {})
     for piece in pieces:
         try:
             if piece.value is None:
@@ -113,16 +116,18 @@ def _read(
     return reading
 
 
-def read_written(answer: str, window: Window) -> tuple[dict[int, Written], list[Rejected]]:
+def read_written(answer: str, window: PromptWindow) -> tuple[dict[int, Written], list[Rejected]]:
     """Return what can be used of an answer, by the numbers of the talks, and what is refused, with the reasons.
 
     A sentence must cite messages of one talk that the window shows, and say nothing that these do not speak of.
     """
-    said = lines_of(window.text)
-    reading = _read(answer, window, said, partial(_take, said))
+    lines = lines_of(window.text)
+    reading = _read(answer, window, lines, partial(_take, lines))
     named = set(reading.titles) | set(reading.lines)
     made = {name: Written(reading.titles.get(name, ""), tuple(reading.lines[name])) for name in named}
-    return {window.talks[name]: one for name, one in made.items() if one.lines}, reading.refused
+    return {
+        window.talks[name]: written_talk for name, written_talk in made.items() if written_talk.lines
+    }, reading.refused
 
 
 _FEWEST, _MORE, _MOST_MORE = 3, 3, 50
@@ -138,15 +143,15 @@ def is_title_due(messages: int, titled: int) -> bool:
     return messages >= titled + min(max(_MORE, titled // 2), _MOST_MORE)
 
 
-def read_titles(answer: str, window: Window) -> tuple[dict[int, str], list[Rejected]]:
+def read_titles(answer: str, window: PromptWindow) -> tuple[dict[int, str], list[Rejected]]:
     """Return the titles of an answer, by the numbers of the talks, and what is refused, with the reasons.
 
     A title must have a word of its talk, say nothing that its messages do not speak of, and owe nothing to a message
     that gives orders.
     """
-    said = lines_of(window.text)
-    told = {handle: line for handle, line in said.items() if not is_order(line.partition(": ")[2])}
-    reading = _read(answer, window, said, partial(_take_title, told))
+    lines = lines_of(window.text)
+    plain_lines = {handle: line for handle, line in lines.items() if not is_order(line.partition(": ")[2])}
+    reading = _read(answer, window, lines, partial(_take_title, plain_lines))
     return {window.talks[name]: title for name, title in reading.titles.items()}, reading.refused
 
 
@@ -158,15 +163,15 @@ _LOGGED = 5
 def reasons_for_log(refused: Iterable[Rejected]) -> dict[str, int]:
     """Return the most frequent reasons with their counts, without the words of the chat or the model that they
     quote."""
-    counts = Counter(_QUOTED.sub("…", one.reason) for one in refused)
+    counts = Counter(_QUOTED.sub("…", refusal.reason) for refusal in refused)
     return dict(counts.most_common(_LOGGED))
 
 
-def _take_title(said: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], doubts: Doubts) -> None:
-    name = find(_text(value, "talk"), {one: one for one in reading.window.talks})
+def _take_title(lines: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], doubts: Doubts) -> None:
+    name = find(_text(value, "talk"), {talk_name: talk_name for talk_name in reading.window.talks})
     title = _checked(_text(value, "title"), _TITLE)
-    its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name and handle in said]
-    if not set(keywords(title)) & {word for handle in its for word in keywords(said[handle])}:
+    its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name and handle in lines]
+    if not set(keywords(title)) & {word for handle in its for word in keywords(lines[handle])}:
         raise InvalidInput("sentence_without_own_words")
     _believe(doubts, title, its)
     reading.titles.setdefault(name, title)
@@ -176,10 +181,10 @@ def _texts(value: Mapping[str, Any]) -> Iterator[str]:
     yield from (text for name in ("text", "title") if isinstance(text := value.get(name), str))
 
 
-def _take(said: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], doubts: Doubts) -> None:
+def _take(line_of: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], doubts: Doubts) -> None:
     """Take a title or a sentence. Raise `InvalidInput` with the reason why not."""
     if "title" in value and "text" not in value:
-        name = find(_text(value, "talk"), {one: one for one in reading.window.talks})
+        name = find(_text(value, "talk"), {talk_name: talk_name for talk_name in reading.window.talks})
         title = _checked(_text(value, "title"), _TITLE)
         its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name]
         _believe(doubts, title, its)
@@ -189,24 +194,24 @@ def _take(said: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], 
     talks = {reading.window.messages[handle][1] for handle in cited}
     if len(talks) != 1:
         raise InvalidInput("sentence_of_several_talks")
-    if all(is_order(said[handle].partition(": ")[2]) for handle in cited):
+    if all(is_order(line_of[handle].partition(": ")[2]) for handle in cited):
         raise InvalidInput("sentence_follows_order")
     text = _checked(_text(value, "text"), _LINE)
     _believe(doubts, text, cited)
     lines = reading.lines[talks.pop()]
     if len(lines) == _MAX_LINES:
         raise InvalidInput("sentences_too_many", most=_MAX_LINES)
-    if comparison_form(text) in {comparison_form(one.text) for one in lines}:
+    if comparison_form(text) in {comparison_form(line.text) for line in lines}:
         raise InvalidInput("sentence_repeats")
     lines.append(WrittenLine(text, tuple(reading.window.messages[handle][0] for handle in cited)))
 
 
-def _cited(window: Window, evidence: object) -> list[str]:
+def _cited(window: PromptWindow, evidence: object) -> list[str]:
     given = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(given, list) or not given:
         raise InvalidInput("sentence_without_source")
     handles = {handle: handle for handle in window.messages}
-    return list(dict.fromkeys(find(str(one), handles) for one in given[:_MAX_CITED]))
+    return list(dict.fromkeys(find(str(handle), handles) for handle in given[:_MAX_CITED]))
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:

@@ -109,12 +109,12 @@ class _Lexer:
     def _string(self, start: int) -> int:
         """Return the index behind the text that opens at `start`; -1 if it does not end on its line. An unescaped quote
         inside the text is recognised by what follows it."""
-        for found in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1, start + MAX_CHARS):
-            if found[0] == "\n":
+        for match in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1, start + MAX_CHARS):
+            if match[0] == "\n":
                 return -1
-            if found[0][0] != "\\" and _FOLLOWS.match(self._text, found.end()):
-                self._value(_quoted(self._text[start + 1 : found.start()]))
-                return found.end()
+            if match[0][0] != "\\" and _FOLLOWS.match(self._text, match.end()):
+                self._value(_quoted(self._text[start + 1 : match.start()]))
+                return match.end()
         return -1
 
 
@@ -128,8 +128,8 @@ def _quoted(inside: str) -> str:
         return json.dumps(inside)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return {'"': '\\"', "\\'": "'"}.get(found[0], found[0])
+def _escaped(match: re.Match[str]) -> str:
+    return {'"': '\\"', "\\'": "'"}.get(match[0], match[0])
 
 
 def _bare(word: str) -> str:
@@ -188,7 +188,7 @@ class _DuplicateField(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerPiece:
     """A piece of an answer. `value`: the object, or None if it could not be read, for the reason in `fault`."""
 
     line: int
@@ -198,7 +198,7 @@ class Piece:
     repaired: bool = False
 
 
-def find(text: str, repair: Callable[[str], str] | None) -> tuple[list[Piece], int]:
+def find(text: str, repair: Callable[[str], str] | None) -> tuple[list[AnswerPiece], int]:
     """Return the pieces in order, including prose, and the number of further lines that were skipped."""
     finder = _Finder(text, repair)
     finder.run()
@@ -207,7 +207,7 @@ def find(text: str, repair: Callable[[str], str] | None) -> tuple[list[Piece], i
 
 class _Finder:
     def __init__(self, text: str, repair: Callable[[str], str] | None) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[AnswerPiece] = []
         self.passed_over = 0
         self._text, self._repair = text, repair
         self._repairs = self._prose = self._wrappers = 0
@@ -218,8 +218,8 @@ class _Finder:
 
     def run(self) -> None:
         at = self._line_start(0)
-        while found := _NEXT.search(self._text, at):
-            at = self._step(found[0], found.start(), found.end())
+        while match := _NEXT.search(self._text, at):
+            at = self._step(match[0], match.start(), match.end())
             if len(self.pieces) > MAX_PIECES:
                 self.passed_over += self._text.count("\n", at)
                 return
@@ -276,7 +276,7 @@ class _Finder:
     def _add(self, start: int, end: int, **made: Any) -> None:
         blank = _BLANK.match(self._text, start)
         start = blank.end() if blank else start
-        self.pieces.append(Piece(self._number(start), self._text[start : min(end, start + 400)], **made))
+        self.pieces.append(AnswerPiece(self._number(start), self._text[start : min(end, start + 400)], **made))
 
     def _object(self, start: int) -> int:
         wrapper = _WRAPPER.match(self._text, start)
@@ -415,10 +415,10 @@ def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Ans
     rejected: list[Rejected] = []
     for piece in pieces:
         try:
-            asked = list(_operations(piece))
-            if len(operations) + len(asked) > MAX_OPERATIONS:
+            read_operations = list(_operations(piece))
+            if len(operations) + len(read_operations) > MAX_OPERATIONS:
                 raise _InvalidObject(f"There are more than {MAX_OPERATIONS} operations before it.")
-            operations.extend(asked)
+            operations.extend(read_operations)
         except _InvalidObject as unfit:
             kind = Refusal if piece.text[:1] in OPENING or piece.text[:1] == "｛" else Rejected
             rejected.append(kind(piece.line, _short(piece.text), str(unfit)))
@@ -439,7 +439,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _REJECTED_CHARS else text[: _REJECTED_CHARS - 1] + "…"
 
 
-def _operations(piece: Piece) -> Iterator[Operation]:
+def _operations(piece: AnswerPiece) -> Iterator[Operation]:
     if piece.value is None:
         raise _InvalidObject(piece.fault)
     for fields in _unwrapped(piece.value):
@@ -451,7 +451,7 @@ def _unwrapped(fields: dict[str, Any]) -> list[dict[str, Any]]:
     if FIELDS & fields.keys():
         return [fields]
     lists = [value if isinstance(value, list) else [value] for value in fields.values()]
-    inner = [one for values in lists for one in values if isinstance(one, dict)]
+    inner = [value for values in lists for value in values if isinstance(value, dict)]
     return inner or [fields]
 
 
@@ -472,7 +472,7 @@ def _split(operation: Operation) -> Iterator[Operation]:
         )
 
 
-def _operation(fields: dict[str, Any], piece: Piece) -> Operation:
+def _operation(fields: dict[str, Any], piece: AnswerPiece) -> Operation:
     kind = _kind(fields)
     handles = _handles(fields)
     if kind == "create" and handles:
@@ -518,8 +518,8 @@ def _handle(given: str) -> str:
 
 def _evidence(fields: dict[str, Any]) -> tuple[str, ...]:
     """Return the evidence handles; 'c1, c2' counts as two."""
-    given = (one for several in _items(fields, "evidence") for one in _BETWEEN.split(several))
-    return tuple(dict.fromkeys(_handle(one) for one in given if one.strip()))
+    given = (piece for several in _items(fields, "evidence") for piece in _BETWEEN.split(several))
+    return tuple(dict.fromkeys(_handle(piece) for piece in given if piece.strip()))
 
 
 def _statement(fields: dict[str, Any]) -> str:
@@ -533,11 +533,11 @@ def _items(fields: dict[str, Any], name: str) -> tuple[str, ...]:
     """Return the items of a text or a list of texts, without empty ones."""
     given = fields.get(name)
     given = [] if given is None else given if isinstance(given, list) else [given]
-    if not all(isinstance(one, str) for one in given):
+    if not all(isinstance(text, str) for text in given):
         raise _InvalidObject(f"Its {name} must be texts.")
     if len(given) > _MAX_ITEMS:
         raise _InvalidObject(f"Its {name} are more than {_MAX_ITEMS}.")
-    return tuple(item for one in given if (item := _clean(one)))
+    return tuple(item for text in given if (item := _clean(text)))
 
 
 def _text(fields: dict[str, Any], name: str) -> str:

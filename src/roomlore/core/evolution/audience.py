@@ -49,14 +49,14 @@ def _change(change: Change, known: Mapping[str, Memory], heard: Heard) -> Change
     old = [known[name] for name in names if name in known]
     evidence = _evidence(change.memory, old, heard)
     new = EvidenceRoom(heard.room.room_id, *_span(change.memory, old, heard))
-    ours = [one for one in old if may_replace(one, new, heard.room, heard.others)]
+    ours = [replaced for replaced in old if may_replace(replaced, new, heard.room, heard.others)]
     if change.action is Action.DELETE:
         return change if ours == old else None
     memory = replace(
         change.memory,
         evidence=evidence,
         shared_with=_shares(change.memory, old, evidence),
-        said_by=senders(change.memory.sources, heard.said, known=(one for was in old for one in was.said_by)),
+        said_by=senders(change.memory.sources, heard.said, known=(replaced for was in old for replaced in was.said_by)),
     )
     if ours == old:
         return replace(change, memory=replace(memory, parents=(*memory.parents, *_carried(old, heard))))
@@ -67,19 +67,19 @@ def _change(change: Change, known: Mapping[str, Memory], heard: Heard) -> Change
         change,
         action=Action.CREATE,
         memory=own,
-        closes=tuple(one.memory_id for one in ours),
+        closes=tuple(replaced.memory_id for replaced in ours),
         old_statement=ours[0].statement if ours else None,
     )
 
 
 def _evidence(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[EvidenceRoom, ...]:
-    kept = [room for one in old for room in one.evidence]
+    kept = [room for replaced in old for room in replaced.evidence]
     return evidence_of(((heard.room.room_id, at) for at in _span(memory, old, heard)), kept)
 
 
 def _span(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[datetime, datetime]:
     """Return when the new messages that it cites were said; of all that were read if it cites none."""
-    before = {source for one in old for source in one.sources}
+    before = {source for replaced in old for source in replaced.sources}
     cited = said_in((source for source in memory.sources if source not in before), heard.said)
     times = [at for _, at in cited or said_in(heard.said, heard.said)]
     return min(times), max(times)
@@ -100,9 +100,9 @@ def may_replace(memory: Memory, new: EvidenceRoom, room: RoomPeople, others: Map
         return False
     if not memory.evidence:
         return memory.scope == f"group:{room.room_id}"
-    if any(_heard_by_its_person(others.get(one.room_id), new, room) for one in memory.evidence):
+    if any(_heard_by_its_person(others.get(room_heard.room_id), new, room) for room_heard in memory.evidence):
         return True
-    here = next((one for one in memory.evidence if one.room_id == room.room_id), None)
+    here = next((room_heard for room_heard in memory.evidence if room_heard.room_id == room.room_id), None)
     if here is None or covers(public, here.first, here.last):
         return False
     return not any(_left_between(here, new, room))
@@ -124,12 +124,12 @@ def _left_between(old: EvidenceRoom, new: EvidenceRoom, room: RoomPeople) -> Ite
 
 def _shares(memory: Memory, old: Sequence[Memory], evidence: tuple[EvidenceRoom, ...]) -> tuple[str, ...]:
     """Return the shares that stay: those of the same statement with the same evidence."""
-    same = any((one.statement, one.evidence) == (memory.statement, evidence) for one in old)
+    same = any((replaced.statement, replaced.evidence) == (memory.statement, evidence) for replaced in old)
     return memory.shared_with if same else ()
 
 
 def _carried(old: Sequence[Memory], heard: Heard) -> tuple[str, ...]:
     """Return the memories that the next version replaces for those who see it, as the version before did."""
-    own = {one.memory_id for one in old}
-    carried = (name for one in old for name in one.parents if name in heard.replaced and name not in own)
+    own = {memory.memory_id for memory in old}
+    carried = (name for memory in old for name in memory.parents if name in heard.replaced and name not in own)
     return tuple(dict.fromkeys(carried))

@@ -7,12 +7,12 @@ from datetime import date, timedelta
 from functools import cached_property
 
 from roomlore.core import lexicon
-from roomlore.core.evolution.prompt import comparison_form, found
+from roomlore.core.evolution.prompt import comparison_form, offered_as
 from roomlore.core.evolution.requests import Operation
 from roomlore.core.evolution.wording import (
-    Conversation,
     Detail,
-    Wording,
+    ParsedMaterial,
+    ParsedText,
     adverse,
     forbids,
     is_mentioned,
@@ -70,7 +70,7 @@ _ASKED_IF = lexicon.pattern("asked_if")
 class Cited:
     """A cited message. `name`: its speaker. `text`: its words alone. `at`: its day, None if unknown."""
 
-    wording: Wording
+    wording: ParsedText
     name: str
     text: str
     at: date | None
@@ -79,13 +79,13 @@ class Cited:
     def hours(self) -> Iterator[Detail]:
         """Yield the numbers that its words may mean: 8 in the evening is 20, and 早中晚 is three times."""
         yield from (Detail("number", count) for parts, count in _DAY_PARTS if parts in self.text)
-        found = {one.value for one in self.wording.details if one.kind == "number"}
-        small = [int(one) for one in found if one.isdigit() and len(one) <= 2]
-        if "half" in found or _QUARTER.search(self.text):
+        numbers = {detail.value for detail in self.wording.details if detail.kind == "number"}
+        small = [int(number) for number in numbers if number.isdigit() and len(number) <= 2]
+        if "half" in numbers or _QUARTER.search(self.text):
             yield from (Detail("number", minutes) for minutes in ("15", "30", "45"))
         if _AFTERNOON.search(fold(self.text)):
-            yield from (Detail("number", str(one + 12)) for one in small if one < 12)
-            yield from (Detail("number", str(one - 12)) for one in small if 12 < one < 24)
+            yield from (Detail("number", str(number + 12)) for number in small if number < 12)
+            yield from (Detail("number", str(number - 12)) for number in small if 12 < number < 24)
 
     @property
     def dates(self) -> Iterator[Detail]:
@@ -97,14 +97,14 @@ class Cited:
     def _dates(self) -> Iterator[date]:
         if self.at is None:
             return
-        for one in _COMING.finditer(fold(self.text)):
-            if one["end_of_month"]:
+        for match in _COMING.finditer(fold(self.text)):
+            if match["end_of_month"]:
                 yield _last_of_month(self.at)
-            elif one["next_month"]:
+            elif match["next_month"]:
                 yield _last_of_month(self.at) + timedelta(days=1)
             else:
-                yield self.at + timedelta(days=1 if one["tomorrow"] else 2 if one["day_after_tomorrow"] else 0)
-        named = {one.value for one in self.wording.details if one.kind == "day"} & set(_DAYS)
+                yield self.at + timedelta(days=1 if match["tomorrow"] else 2 if match["day_after_tomorrow"] else 0)
+        named = {detail.value for detail in self.wording.details if detail.kind == "day"} & set(_DAYS)
         coming = (self.at + timedelta(days=ahead) for ahead in range(-7, 15))
         yield from (day for day in coming if _DAYS[day.weekday()] in named)
 
@@ -121,7 +121,7 @@ class Doubts:
     """
 
     shown: str
-    conversation: Conversation
+    conversation: ParsedMaterial
     offered: Mapping[str, Memory]
 
     def of(self, operation: Operation, evidence: Sequence[str], *, silent: bool = False) -> str:
@@ -131,9 +131,9 @@ class Doubts:
         """
         cited = [self._messages[handle] for handle in evidence if handle in self._messages]
         handles = list(self._messages)
-        before = [self._messages[handles[handles.index(one) - 1]] for one in evidence if one in handles[1:]]
-        memories = [memory for handle in operation.handles if (memory := found(handle, self.offered))]
-        others = [one for one in self.offered.values() if one not in memories]
+        before = [self._messages[handles[handles.index(handle) - 1]] for handle in evidence if handle in handles[1:]]
+        memories = [memory for handle in operation.handles if (memory := offered_as(handle, self.offered))]
+        others = [memory_offered for memory_offered in self.offered.values() if memory_offered not in memories]
         case = _Case(self.conversation.of(operation.statement), cited, memories, self.conversation, before, others)
         if operation.kind == "delete":
             return "" if silent else case.of_delete()
@@ -146,15 +146,15 @@ class Doubts:
 
     @cached_property
     def _messages(self) -> Mapping[str, Cited]:
-        found: dict[str, Cited] = {}
+        messages: dict[str, Cited] = {}
         for line in self.shown.splitlines():
             handle, _, rest = line.partition(" ")
-            said = rest.partition("] ")[2]
+            cited_line = rest.partition("] ")[2]
             stamp = _TIME.match(line)
-            name, _, text = said.partition(": ")
+            name, _, text = cited_line.partition(": ")
             at = date.fromisoformat(stamp[1]) if stamp else None
-            found[handle] = Cited(self.conversation.of(said), name, text, at)
-        return found
+            messages[handle] = Cited(self.conversation.of(cited_line), name, text, at)
+        return messages
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ class _Case:
     """One operation: the statement, the cited messages, and the memories that it replaces. `before`: the messages right
     before the cited ones. `others`: the memories that it leaves alone."""
 
-    statement: Wording
+    statement: ParsedText
     cited: Sequence[Cited]
     memories: Sequence[Memory]
-    conversation: Conversation
+    conversation: ParsedMaterial
     before: Sequence[Cited] = ()
     others: Sequence[Memory] = ()
 
@@ -192,7 +192,7 @@ class _Case:
         return self._invented(trusted=self._trusted) or self._left_out() or kept
 
     def of_delete(self) -> str:
-        messages = self._said
+        messages = self._wordings
         for memory in self._old:
             if still_says(memory, messages) and not any(map(says_change, self._texts)):
                 return "A cited message still says it."
@@ -201,65 +201,69 @@ class _Case:
         return self._joke()
 
     @cached_property
-    def _old(self) -> list[Wording]:
+    def _old(self) -> list[ParsedText]:
         return [self.conversation.of(memory.statement) for memory in self.memories]
 
     @cached_property
-    def _trusted(self) -> list[Wording]:
+    def _trusted(self) -> list[ParsedText]:
         """Return the memories whose details are not doubtful themselves."""
         return [self.conversation.of(memory.statement) for memory in self.memories if not memory.doubtful]
 
     @cached_property
-    def _said(self) -> list[Wording]:
-        return [one.wording for one in self.cited]
+    def _wordings(self) -> list[ParsedText]:
+        return [message.wording for message in self.cited]
 
     @cached_property
-    def _heard(self) -> list[Wording]:
+    def _heard(self) -> list[ParsedText]:
         """Return what the cited messages say, without their speakers."""
-        return [self.conversation.of(one) for one in self._texts]
+        return [self.conversation.of(text) for text in self._texts]
 
     @cached_property
     def _said_details(self) -> frozenset[Detail]:
-        counted = {len(self.cited), len({one.name for one in self.cited})}
-        told = {detail for one in self.cited for detail in (*one.wording.details, *one.hours)}
-        if any(_GOES_ON.match(fold(one.text)) for one in self.cited):
-            told |= {detail for one in self.before for detail in one.wording.details if detail.kind == "day"}
-        dated = {part for found in _DATED.finditer(self.statement.text) for part in _DIGITS.findall(found[0])}
+        counted = {len(self.cited), len({cited.name for cited in self.cited})}
+        spoken = {detail for cited in self.cited for detail in (*cited.wording.details, *cited.hours)}
+        if any(_GOES_ON.match(fold(cited.text)) for cited in self.cited):
+            spoken |= {detail for cited in self.before for detail in cited.wording.details if detail.kind == "day"}
+        dated = {part for match in _DATED.finditer(self.statement.text) for part in _DIGITS.findall(match[0])}
         if _MONTH_NAME.search(self.statement.text):
-            dated |= {one.value for one in self.statement.details if one.kind == "number"}
-        dates = {detail for one in self.cited for detail in one.dates}
-        years = {one.at.year for one in self.cited if one.at}
-        told |= {Detail("number", str(year + ahead)) for year in years for ahead in (0, 1)}
-        told |= {one for one in dates if one.kind == "day" or one.value in {part.lstrip("0") for part in dated}}
-        return frozenset(told | {Detail("number", str(count)) for count in counted})
+            dated |= {detail.value for detail in self.statement.details if detail.kind == "number"}
+        dates = {detail for cited in self.cited for detail in cited.dates}
+        years = {cited.at.year for cited in self.cited if cited.at}
+        spoken |= {Detail("number", str(year + ahead)) for year in years for ahead in (0, 1)}
+        spoken |= {
+            date_detail
+            for date_detail in dates
+            if date_detail.kind == "day" or date_detail.value in {part.lstrip("0") for part in dated}
+        }
+        return frozenset(spoken | {Detail("number", str(count)) for count in counted})
 
-    def _invented(self, trusted: Iterable[Wording]) -> str:
+    def _invented(self, trusted: Iterable[ParsedText]) -> str:
         """Return the reason if it says a number, a day or a name that no cited message and no memory speaks of."""
-        known = self._said_details.union(*(one.details for one in trusted))
-        words = fold("\n".join([*(one.text for one in self._said), *(one.text for one in trusted)]))
-        new = {one for one in self.statement.details - known if one.kind != "name"}
-        new |= {Detail("name", one) for one in self._names() if fold(one) not in words}
+        known = self._said_details.union(*(memory.details for memory in trusted))
+        words = fold("\n".join([*(memory.text for memory in self._wordings), *(memory.text for memory in trusted)]))
+        new = {detail for detail in self.statement.details - known if detail.kind != "name"}
+        new |= {Detail("name", name) for name in self._names() if fold(name) not in words}
         if not new:
             return ""
-        first = min((one.kind, one.value) for one in new)
+        first = min((detail.kind, detail.value) for detail in new)
         return f"No cited message speaks of the {first[0]} {first[1]!r}."
 
     def _names(self) -> Iterator[str]:
-        yield from (one.value for one in self.statement.named)
+        yield from (detail.value for detail in self.statement.named)
         yield from new_names(self.statement.text)
 
-    def _comparable(self, other: Wording) -> bool:
+    def _comparable(self, other: ParsedText) -> bool:
         """Return True if all is in one language, so that words can be compared."""
         own = language(other.text)
-        return all(language(one.text) == own for one in self._said)
+        return all(language(wording.text) == own for wording in self._wordings)
 
     def _unmentioned(self) -> str:
         """Return the reason if the cited messages share nothing with what is new."""
         if not self._comparable(self.statement) or not self.statement.words:
             return ""
-        shared = any(one.distinctive & self.statement.distinctive for one in self._heard)
-        told = {one for one in self.statement.details if one.kind != "name"} & self._said_details
-        return "" if shared or told else "No cited message speaks of it."
+        shared = any(wording.distinctive & self.statement.distinctive for wording in self._heard)
+        spoken = {detail for detail in self.statement.details if detail.kind != "name"} & self._said_details
+        return "" if shared or spoken else "No cited message speaks of it."
 
     def _elsewhere(self) -> str:
         """Return the reason if an update rests on messages that do not speak of what its memory is about."""
@@ -269,32 +273,32 @@ class _Case:
         kept = about & self.statement.distinctive or about
         if about <= self.statement.distinctive and self._old[0].details <= self.statement.details:
             return ""
-        shared = {word for one in self._heard for word in one.distinctive & new}
-        if any(one.distinctive & kept for one in self._heard) or len(shared) > 1 or self._same_unit():
+        shared = {word for wording in self._heard for word in wording.distinctive & new}
+        if any(wording.distinctive & kept for wording in self._heard) or len(shared) > 1 or self._same_unit():
             return ""
-        if any(one.details & self._old[0].details & self.statement.details for one in self._heard):
+        if any(wording.details & self._old[0].details & self.statement.details for wording in self._heard):
             return ""
         return "No cited message speaks of what the memory is about." if about & self.statement.distinctive else ""
 
     def _same_unit(self) -> bool:
         """Return True if a message has a new number of the statement with the unit that the memory has."""
         units = set(_UNIT.findall(fold(self.statement.text))) & set(_UNIT.findall(fold(self._old[0].text)))
-        said = {unit for one in self._texts for unit in _UNIT.findall(fold(one))}
-        return bool(units & said and self._new & self._said_details)
+        mentioned_units = {unit for text in self._texts for unit in _UNIT.findall(fold(text))}
+        return bool(units & mentioned_units and self._new & self._said_details)
 
     def _of_another(self) -> str:
         """Return the reason if the cited messages name not the person of the memory, but that of another memory."""
-        mine = {name for one in self.memories if (name := _person(one.statement))}
-        theirs = {name for one in self.others if (name := _person(one.statement))} - mine
-        if not mine or any(name in one.text or name in one.name for one in self.cited for name in mine):
+        mine = {name for memory in self.memories if (name := _person(memory.statement))}
+        theirs = {name for other in self.others if (name := _person(other.statement))} - mine
+        if not mine or any(name in message.text or name in message.name for message in self.cited for name in mine):
             return ""
-        named = next((name for one in self.cited for name in sorted(theirs) if name in one.text), "")
+        named = next((name for message in self.cited for name in sorted(theirs) if name in message.text), "")
         return f"A cited message speaks of {named!r}, not of the person of the memory." if named else ""
 
     def _about(self) -> list[str]:
         """Return the clauses of the cited messages that share words with the statement or the memory."""
-        words = self.statement.words.union(*(one.words for one in self._old))
-        clauses = (self.conversation.of(part) for one in self.cited for part in _answered(_clauses(one.text)))
+        words = self.statement.words.union(*(memory.words for memory in self._old))
+        clauses = (self.conversation.of(part) for message in self.cited for part in _answered(_clauses(message.text)))
         return [clause.text for clause in clauses if clause.words & words]
 
     def _denied(self) -> str:
@@ -307,49 +311,49 @@ class _Case:
         warned = frozenset().union(*map(adverse, clauses))
         denies = bool(self.statement.negations or adverse(self.statement.text) - warned)
         affirms = not forbids(self.statement.text)
-        denied = any(forbids(one.text) for one in self._old)
-        replaced = any(one.kind != "name" for one in self._new & self._said_details)
-        told = [_ONLY_IF.sub(" ", fold(one)) for one in self._texts]
-        if denies and not denied and not any(forbids(one) or says_change(one) for one in told):
+        denied = any(forbids(memory.text) for memory in self._old)
+        replaced = any(detail.kind != "name" for detail in self._new & self._said_details)
+        texts = [_ONLY_IF.sub(" ", fold(text)) for text in self._texts]
+        if denies and not denied and not any(forbids(text) or says_change(text) for text in texts):
             return "It denies or forbids something, and no cited message does."
         if affirms and not replaced and all(map(forbids, clauses)) and not any(map(_changes, clauses)):
             return "The cited messages deny or forbid it."
-        if denied and affirms and not any(says_change(one) or not forbids(one) for one in clauses):
+        if denied and affirms and not any(says_change(clause) or not forbids(clause) for clause in clauses):
             return "The memory denies or forbids it, and no cited message allows it."
         return ""
 
     @property
     def _new(self) -> frozenset[Detail]:
         """Return the details that the memories do not have."""
-        return self.statement.details.difference(*(one.details for one in self._old))
+        return self.statement.details.difference(*(memory.details for memory in self._old))
 
     @property
     def _texts(self) -> list[str]:
-        return [one.text for one in self.cited]
+        return [message.text for message in self.cited]
 
     def _joke(self) -> str:
         """Return the reason if the cited messages do not sound serious."""
-        folded = [fold(one) for one in self._texts]
-        if any(_JOKE.search(one) for one in folded) or (folded and all(_LAUGH.search(one) for one in folded)):
+        folded = [fold(text) for text in self._texts]
+        if any(_JOKE.search(text) for text in folded) or (folded and all(_LAUGH.search(text) for text in folded)):
             return "The cited messages may be a joke."
-        if any(_LAUGH.search(fold(one.text)) and self._is_taken_up(one) for one in self.before):
+        if any(_LAUGH.search(fold(message.text)) and self._is_taken_up(message) for message in self.before):
             return "The cited messages take up what may be a joke."
         return ""
 
     def _is_taken_up(self, before: Cited) -> bool:
         """Return True if the statement and a cited message repeat a word of it that no memory has."""
-        said = self.conversation.of(before.text).distinctive & self.statement.distinctive
-        known = frozenset[str]().union(*(one.distinctive for one in self._old))
-        return any(one.distinctive & (said - known) for one in self._heard)
+        new_words = self.conversation.of(before.text).distinctive & self.statement.distinctive
+        known = frozenset[str]().union(*(memory.distinctive for memory in self._old))
+        return any(wording.distinctive & (new_words - known) for wording in self._heard)
 
     def _only_asked(self) -> str:
         """Return the reason if it states something new where the cited messages only ask."""
-        asks = self.cited and all(is_question(one.text) for one in self.cited)
+        asks = self.cited and all(is_question(message.text) for message in self.cited)
         return "The cited messages only ask about it." if self._new and asks else ""
 
     def _lost(self) -> str:
         """Return the reason if an update drops something of its memory, though nobody says that it changed."""
-        if not self._old or any(says_change(one) for one in self._texts):
+        if not self._old or any(says_change(text) for text in self._texts):
             return ""
         (old,) = self._old
         if not self._comparable(old) or language(old.text) != language(self.statement.text):
@@ -358,9 +362,9 @@ class _Case:
             return "It speaks of something else than the memory that it replaces."
         if self._new & self._said_details or self._says_hour(old):
             return ""
-        return loss_reason(old, self.statement, self._said, merged=self.statement.details != old.details)
+        return loss_reason(old, self.statement, self._wordings, merged=self.statement.details != old.details)
 
-    def _says_hour(self, old: Wording) -> bool:
+    def _says_hour(self, old: ParsedText) -> bool:
         """Return True if the statement has one full hour in place of a time of the memory, and a message says it."""
         new, before = _CLOCK.findall(self.statement.text), _CLOCK.findall(old.text)
         if len(new) != 1 or len(before) != 1 or new == before or new[0][1] != "00":
@@ -372,14 +376,18 @@ class _Case:
         tongue = language(self.statement.text)
         changed = any(map(says_change, self._texts))
         for memory in self._old:
-            for name in (*(one.value for one in memory.named), *new_names(memory.text), *_INITIAL.findall(memory.text)):
+            for name in (
+                *(detail.value for detail in memory.named),
+                *new_names(memory.text),
+                *_INITIAL.findall(memory.text),
+            ):
                 if fold(name) not in fold(self.statement.text) and language(memory.text) == tongue:
                     return f"It leaves out the name {name!r} of a memory."
             if changed or language(memory.text) != tongue:
                 continue
-            gone = {one for one in memory.details - self.statement.details if one.kind != "name"}
-            replaced = {one.kind for one in self.statement.details & self._said_details}
-            lost = sorted((one.kind, one.value) for one in gone if one.kind not in replaced)
+            gone = {detail for detail in memory.details - self.statement.details if detail.kind != "name"}
+            replaced = {detail.kind for detail in self.statement.details & self._said_details}
+            lost = sorted((detail.kind, detail.value) for detail in gone if detail.kind not in replaced)
             if lost:
                 return f"It leaves out the {lost[0][0]} {lost[0][1]!r} of a memory."
             if not is_related(memory, self.statement):
@@ -393,15 +401,15 @@ _CLAUSE = lazy_pattern(rf"(?<! ) +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\
 
 def _answered(clauses: Sequence[str]) -> Iterator[str]:
     """Yield the clauses; a question that somebody asked together with the answer that follows."""
-    asked = ""
+    question = ""
     for clause in clauses:
         if _ASKED_IF.search(fold(clause)):
-            asked = clause
+            question = clause
             continue
-        yield f"{asked} {clause}" if asked else clause
-        asked = ""
-    if asked:
-        yield asked
+        yield f"{question} {clause}" if question else clause
+        question = ""
+    if question:
+        yield question
 
 
 def _changes(clause: str) -> bool:

@@ -8,9 +8,9 @@ from roomlore.core import lexicon
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.plan import refused
-from roomlore.core.evolution.prompt import comparison_form, found, lines_of
+from roomlore.core.evolution.prompt import comparison_form, lines_of, offered_as
 from roomlore.core.evolution.requests import Answer, Operation, Rejected
-from roomlore.core.evolution.wording import Conversation, is_mentioned, is_one_subject, is_related, says_change
+from roomlore.core.evolution.wording import ParsedMaterial, is_mentioned, is_one_subject, is_related, says_change
 from roomlore.core.memory.memory import Memory
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold, language
@@ -32,12 +32,12 @@ def without_copies(answer: Answer, examples: Answer, *, known: Iterable[str]) ->
 def without_injections(answer: Answer, orders: Iterable[Answer]) -> Answer:
     """Return the answer without operations that a message spelled out for the model, whichever memory they name.
     `orders`: messages, each read as an answer."""
-    return _without(answer, [operation for one in orders for operation in one.operations], (), _OF_CHAT)
+    return _without(answer, [operation for order in orders for operation in order.operations], (), _OF_CHAT)
 
 
 def _without(answer: Answer, shown_operations: Iterable[Operation], known: Iterable[str], why: str) -> Answer:
     shown = {_copied_part(operation) for operation in shown_operations if operation.kind != "keep"} - {
-        (comparison_form(one), ()) for one in known
+        (comparison_form(statement), ()) for statement in known
     }
     copied = [
         operation for operation in answer.operations if operation.kind != "keep" and _copied_part(operation) in shown
@@ -83,8 +83,8 @@ def is_order(text: str) -> bool:
         return True
     if _ADDRESS.search(folded) and (_DOES.search(folded) or (_KEEPS.search(folded) and not _SELF.search(folded))):
         return True
-    asked = _REMEMBER.search(folded)
-    return bool(asked and _AUTHORITY.search(folded, asked.end()))
+    match = _REMEMBER.search(folded)
+    return bool(match and _AUTHORITY.search(folded, match.end()))
 
 
 class _Refusal(ValueError):
@@ -121,12 +121,12 @@ class OperationGuard:
 
     def _known(self, operation: Operation) -> list[Memory]:
         """Return the memories that it names; unknown handles are refused elsewhere."""
-        return [memory for handle in operation.handles if (memory := found(handle, self.offered))]
+        return [memory for handle in operation.handles if (memory := offered_as(handle, self.offered))]
 
     def _evidence(self, operation: Operation, memories: Sequence[Memory]) -> list[str]:
         """Return the handles of the cited messages, without orders."""
         handles = {line: handle for handle, line in reversed(list(self.lines.items()))}
-        cited = [handles[line] for given in operation.evidence if (line := found(given, self.lines))]
+        cited = [handles[line] for given in operation.evidence if (line := offered_as(given, self.lines))]
         free = [handle for handle in cited if not is_order(_text(self.lines[handle]))]
         merges = operation.kind == "update" and len(memories) > 1
         silent = operation.kind == "delete" and not cited and self._is_silent(memories)
@@ -142,14 +142,14 @@ class OperationGuard:
         if not memories or not all(map(self.silent, memories)):
             return False
         conversation = self.doubts.conversation
-        said = [conversation.of(_text(line)) for line in self.lines.values()]
-        return not any(is_mentioned(conversation.of(memory.statement), said) for memory in memories)
+        wordings = [conversation.of(_text(line)) for line in self.lines.values()]
+        return not any(is_mentioned(conversation.of(memory.statement), wordings) for memory in memories)
 
     def _is_ordered(self, memories: Sequence[Memory], cited: Sequence[str]) -> bool:
         """Return True if a delete follows an order that it does not cite: the cited messages do not speak of it."""
         conversation = self.doubts.conversation
-        said = [conversation.of(self.lines[handle]) for handle in cited]
-        about = any(is_mentioned(conversation.of(memory.statement), said) for memory in memories)
+        wordings = [conversation.of(self.lines[handle]) for handle in cited]
+        about = any(is_mentioned(conversation.of(memory.statement), wordings) for memory in memories)
         return not about and any(_ORDER.search(fold(_text(line)[:_ORDER_CHARACTERS])) for line in self.lines.values())
 
     def _own(self, operation: Operation, memories: Sequence[Memory], evidence: Sequence[str]) -> Operation:
@@ -159,10 +159,15 @@ class OperationGuard:
             return operation
         conversation = self.doubts.conversation
         memory, statement = conversation.of(memories[0].statement), conversation.of(operation.statement)
-        said = [conversation.of(_text(self.lines[handle])) for handle in evidence]
-        tongues = {language(one.text) for one in (memory, statement, *said)}
-        apart = not is_related(memory, statement) and not any(one.words & memory.words for one in said)
-        if not said or len(tongues) > 1 or not apart or not any(one.words & statement.words for one in said):
+        wordings = [conversation.of(_text(self.lines[handle])) for handle in evidence]
+        tongues = {language(wording.text) for wording in (memory, statement, *wordings)}
+        apart = not is_related(memory, statement) and not any(wording.words & memory.words for wording in wordings)
+        if (
+            not wordings
+            or len(tongues) > 1
+            or not apart
+            or not any(wording.words & statement.words for wording in wordings)
+        ):
             return operation
         return replace(operation, kind="create", handles=())
 
@@ -171,7 +176,9 @@ class OperationGuard:
         something changed: else both would be in force."""
         if operation.kind != "create" or not any(says_change(_text(self.lines[handle])) for handle in evidence):
             return operation
-        old = [handle for handle, one in self.offered.items() if is_one_subject(operation.statement, one.statement)]
+        old = [
+            handle for handle, memory in self.offered.items() if is_one_subject(operation.statement, memory.statement)
+        ]
         return replace(operation, kind="update", handles=tuple(old)) if len(old) == 1 else operation
 
 
@@ -220,7 +227,7 @@ def checked_answer(
     lines = lines_of(shown)
     own = without_copies(read_answer(text, repair=repair), examples, known=known)
     own = without_injections(own, [read_answer(line) for line in lines.values() if _FIELD in line])
-    conversation = Conversation(lines, [*known, *(operation.statement for operation in own.operations)])
+    conversation = ParsedMaterial(lines, [*known, *(operation.statement for operation in own.operations)])
     guard = OperationGuard(
         offered=offered,
         lines=lines,

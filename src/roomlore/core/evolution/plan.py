@@ -8,7 +8,7 @@ from typing import Literal
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.answers import MAX_OPERATIONS
-from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, found, most_deleted
+from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, most_deleted, offered_as
 from roomlore.core.evolution.requests import (
     Answer,
     Operation,
@@ -20,7 +20,7 @@ from roomlore.core.evolution.requests import (
     raised,
     strength_at,
 )
-from roomlore.core.evolution.wording import Utterance, rests_on_the_same
+from roomlore.core.evolution.wording import ParsedMessage, rests_on_the_same
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source, owner_of
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS
 from roomlore.core.text import truncate
@@ -53,8 +53,8 @@ class PlanInput:
     new_id: Callable[[], str]
     by_rules: bool = False
     taken: Callable[[str], bool] | None = None
-    said: Mapping[Source, Utterance] = field(default_factory=dict)
-    heard: Mapping[str, Sequence[Utterance]] = field(default_factory=dict)
+    said: Mapping[Source, ParsedMessage] = field(default_factory=dict)
+    heard: Mapping[str, Sequence[ParsedMessage]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -101,12 +101,12 @@ class StepReader:
         self._by_form = {comparison_form(memory.statement): memory for memory in reversed(list(given.offered.values()))}
 
     def steps(self, operations: Sequence[Operation]) -> list[Step]:
-        single = [one for operation in operations for one in _one_each(operation)]
+        single = [single_operation for operation in operations for single_operation in _one_each(operation)]
         self._named = frozenset(
             memory.memory_id
-            for one in single
-            for handle in one.handles
-            if (memory := found(handle, self._given.offered))
+            for single_operation in single
+            for handle in single_operation.handles
+            if (memory := offered_as(handle, self._given.offered))
         )
         self.rejected += [
             refused(operation, f"An answer has at most {MAX_OPERATIONS} operations.")
@@ -146,17 +146,17 @@ class StepReader:
         )
 
     def _memories(self, operation: Operation) -> tuple[Memory, ...]:
-        found = {
+        memories = {
             memory.memory_id: memory for memory in (find(handle, self._given.offered) for handle in operation.handles)
         }
-        if operation.kind == "create" and found:
+        if operation.kind == "create" and memories:
             raise InvalidInput("create_names_memory")
-        if operation.kind != "create" and not found:
+        if operation.kind != "create" and not memories:
             raise InvalidInput("operation_without_memory", action=operation.kind)
         most = self._given.rules.most_merged
-        if len(found) > most:
-            raise InvalidInput("merge_too_large", count=len(found), most=most)
-        return tuple(sorted(found.values(), key=lambda memory: (memory.created_at, memory.memory_id)))
+        if len(memories) > most:
+            raise InvalidInput("merge_too_large", count=len(memories), most=most)
+        return tuple(sorted(memories.values(), key=lambda memory: (memory.created_at, memory.memory_id)))
 
     def _repeated(self, statement: str) -> tuple[Memory, ...]:
         """Return the memory that a create repeats, if any."""
@@ -169,36 +169,37 @@ class StepReader:
 
     def _from_the_same(self, statement: str, operation: Operation) -> tuple[Memory, ...]:
         """Return the memory that a create says in other words, if its messages repeat those of one memory alone."""
-        sources = [found(handle, self._given.messages) for handle in operation.evidence]
-        said = [self._given.said[one] for one in sources if one and one in self._given.said]
+        sources = [offered_as(handle, self._given.messages) for handle in operation.evidence]
+        utterances = [self._given.said[source] for source in sources if source and source in self._given.said]
         heard = self._given.heard
         same = [
-            one
-            for one in self._given.offered.values()
-            if one.memory_id in heard and rests_on_the_same(statement, said, one.statement, heard[one.memory_id])
+            memory
+            for memory in self._given.offered.values()
+            if memory.memory_id in heard
+            and rests_on_the_same(statement, utterances, memory.statement, heard[memory.memory_id])
         ]
         return tuple(same) if len(same) == 1 else ()
 
     def _with_repeated(self, statement: str, memories: tuple[Memory, ...]) -> tuple[Memory, ...]:
         """Return the memories of an update with the one that its statement repeats, so that no two say the same. One
         that another operation names is left to that."""
-        others = [one for one in self._repeated(statement) if one.memory_id not in self._named]
+        others = [memory for memory in self._repeated(statement) if memory.memory_id not in self._named]
         if len(memories) + len(others) > self._given.rules.most_merged:
             return memories
         return tuple(sorted((*memories, *others), key=lambda memory: (memory.created_at, memory.memory_id)))
 
     def _sources(self, operation: Operation) -> tuple[Source, ...]:
-        found: dict[Source, None] = {}
+        sources: dict[Source, None] = {}
         unknown: dict[str, None] = {}
         for handle in operation.evidence:
             try:
-                found[find(handle, self._given.messages)] = None
+                sources[find(handle, self._given.messages)] = None
             except InvalidInput as error:
                 unknown[str(error)] = None
         if unknown:
             more = f" And {len(unknown) - 1} more." if len(unknown) > 1 else ""
             self.rejected.append(noted(operation, f"Left out of its evidence: {next(iter(unknown))}{more}"))
-        return tuple(found)
+        return tuple(sources)
 
     def _tags(self, operation: Operation) -> tuple[str, ...]:
         short = (clean_line(tag) for tag in operation.tags if len(tag) <= MAX_LABEL)
@@ -336,7 +337,7 @@ class ChangeBuilder:
 
     def _confirmed(self, step: Step) -> Memory:
         head = step.memories[0]
-        known = [one for one in (head.confidence, step.confidence) if one is not None]
+        known = [confidence for confidence in (head.confidence, step.confidence) if confidence is not None]
         return replace(
             head,
             strength=self._strength(step),
@@ -384,13 +385,17 @@ def _sources(step: Step) -> tuple[Source, ...]:
 
 def joined(first: Answer, second: Answer, *, after: int) -> Answer:
     """Return both answers as one. `after`: the number of lines of the first. What the second repeats counts once."""
-    done = {(one.kind, one.handles, comparison_form(one.statement)) for one in first.operations}
-    new = [one for one in second.operations if (one.kind, one.handles, comparison_form(one.statement)) not in done]
-    known = {(one.text, one.reason) for one in first.rejected}
-    rejected = [one for one in second.rejected if (one.text, one.reason) not in known]
+    done = {(operation.kind, operation.handles, comparison_form(operation.statement)) for operation in first.operations}
+    new = [
+        operation
+        for operation in second.operations
+        if (operation.kind, operation.handles, comparison_form(operation.statement)) not in done
+    ]
+    known = {(rejection.text, rejection.reason) for rejection in first.rejected}
+    rejected = [rejection for rejection in second.rejected if (rejection.text, rejection.reason) not in known]
     return Answer(
-        (*first.operations, *(replace(one, line=one.line + after) for one in new)),
-        (*first.rejected, *(replace(one, line=one.line + after) for one in rejected)),
+        (*first.operations, *(replace(operation, line=operation.line + after) for operation in new)),
+        (*first.rejected, *(replace(rejection, line=rejection.line + after) for rejection in rejected)),
     )
 
 
@@ -403,7 +408,7 @@ def plan(answer: Answer, given: PlanInput) -> Plan:
     reader, builder = StepReader(given), ChangeBuilder(given)
     chosen, barred, over_cap, overruled = _chosen(reader.steps(answer.operations), _Guard(given))
     # That rules find the same twice is nothing that anybody could put right.
-    told = over_cap if given.by_rules else barred | over_cap
+    refusals = over_cap if given.by_rules else barred | over_cap
     for step in chosen:
         builder.add(step)
     touched = {memory.memory_id for step in chosen if step.kind != "keep" for memory in step.memories}
@@ -411,14 +416,14 @@ def plan(answer: Answer, given: PlanInput) -> Plan:
     rejected = [
         *answer.rejected,
         *reader.rejected,
-        *(refused(step.operation, why) for step, why in told.items()),
+        *(refused(step.operation, why) for step, why in refusals.items()),
         *(noted(step.operation, why) for step, why in overruled.items() if not given.by_rules),
     ]
     return Plan(
         changes=tuple(builder.changes),
         based_on=tuple(memory for memory in given.offered.values() if memory.memory_id in touched),
         kept=len(given.offered) - replaced,
-        rejected=tuple(sorted(rejected, key=lambda one: one.line)),
+        rejected=tuple(sorted(rejected, key=lambda rejection: rejection.line)),
     )
 
 
@@ -440,14 +445,14 @@ def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusal
 def _overruled(steps: Sequence[Step]) -> Refusals:
     """Refuse all but the last of the steps that share a memory."""
     owner: dict[str, Step] = {}
-    found: Refusals = {}
+    refusals: Refusals = {}
     for step in reversed(steps):
-        later = next((owner[one.memory_id] for one in step.memories if one.memory_id in owner), None)
+        later = next((owner[memory.memory_id] for memory in step.memories if memory.memory_id in owner), None)
         if later is None:
-            owner.update((one.memory_id, step) for one in step.memories)
+            owner.update((memory.memory_id, step) for memory in step.memories)
         else:
-            found[step] = f"Line {later.operation.line} speaks of the same memory, and the last one counts."
-    return found
+            refusals[step] = f"Line {later.operation.line} speaks of the same memory, and the last one counts."
+    return refusals
 
 
 class _Guard:
@@ -463,19 +468,21 @@ class _Guard:
 
     def repetitions(self, steps: Sequence[Step]) -> Refusals:
         """Refuse repetitions. New versions are checked before new memories, which are compared with them."""
-        replaced = {one.memory_id for step in steps if step.kind in _REPLACING for one in step.memories}
-        rest = {handle: one for handle, one in self._given.offered.items() if one.memory_id not in replaced}
+        replaced = {memory.memory_id for step in steps if step.kind in _REPLACING for memory in step.memories}
+        rest = {handle: memory for handle, memory in self._given.offered.items() if memory.memory_id not in replaced}
         there = {comparison_form(memory.statement): handle for handle, memory in rest.items()}
         made: list[Step] = []
-        found: Refusals = {}
-        for step in sorted((one for one in steps if one.kind in {"update", "merge", "create"}), key=_is_create):
+        refusals: Refusals = {}
+        for step in sorted(
+            (writing for writing in steps if writing.kind in {"update", "merge", "create"}), key=_is_create
+        ):
             who = self._existing(step, there, made)
             if who:
-                found[step] = f"{who} says that already; merge the two instead."
+                refusals[step] = f"{who} says that already; merge the two instead."
                 continue
             there[comparison_form(step.statement)] = f"Line {step.operation.line}"
             made.append(step)
-        return found
+        return refusals
 
     def _existing(self, step: Step, there: Mapping[str, str], made: Sequence[Step]) -> str | None:
         form = comparison_form(step.statement)
@@ -485,8 +492,10 @@ class _Guard:
             return "Another memory"
         if step.kind != "create" or self._given.similar is None:
             return None
-        likeness = ((self._given.similar(step.statement, one.statement), one) for one in made)
-        return next((f"Line {one.operation.line}" for score, one in likeness if score >= self._given.rules.same), None)
+        likeness = ((self._given.similar(step.statement, memory.statement), memory) for memory in made)
+        return next(
+            (f"Line {rival.operation.line}" for score, rival in likeness if score >= self._given.rules.same), None
+        )
 
     def over_cap(self, steps: Sequence[Step]) -> Refusals:
         """Refuse the creates that exceed the cap after all other steps."""

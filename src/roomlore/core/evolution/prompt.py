@@ -53,7 +53,7 @@ def find(handle: str, offered: Mapping[str, T]) -> T:
     raise InvalidInput("handle_invalid", handle=f"{handle[:_LONGEST]!r:.60}", offered=_span(offered))
 
 
-def found(handle: str, offered: Mapping[str, T]) -> T | None:
+def offered_as(handle: str, offered: Mapping[str, T]) -> T | None:
     """Return the item as `find` does, or None if there is none."""
     try:
         return find(handle, offered)
@@ -163,19 +163,19 @@ def show_messages(
     """Return the messages of one room in order: handle, time in `zone`, name, text. `quoted`, `people`: as for
     `as_conversation`."""
     most = max(MESSAGE_CHARACTERS // max(len(messages), 1), _MIN_CHARACTERS)
-    said = ((message, inert(as_conversation([message], quoted=quoted, people=people))) for message in messages)
-    told = [(message, cut) for message, line in said if (cut := fitting(line, most))]
-    handles = message_handles(Source(room_id, message.id) for message, _ in told)
+    spoken = ((message, inert(as_conversation([message], quoted=quoted, people=people))) for message in messages)
+    shown = [(message, cut) for message, line in spoken if (cut := fitting(line, most))]
+    handles = message_handles(Source(room_id, message.id) for message, _ in shown)
     lines = (
-        f"{handle} [{stamp(message.at, zone)}] {line}" for handle, (message, line) in zip(handles, told, strict=True)
+        f"{handle} [{stamp(message.at, zone)}] {line}" for handle, (message, line) in zip(handles, shown, strict=True)
     )
     return ShownMessages("\n".join(lines), handles)
 
 
 def lines_of(shown: str) -> dict[str, str]:
     """Return the lines of `show_messages` by handle, without the times: 'name: text'."""
-    told = (line.partition(" ") for line in shown.splitlines())
-    return {handle: rest.partition("] ")[2] for handle, _, rest in told}
+    parts = (line.partition(" ") for line in shown.splitlines())
+    return {handle: rest.partition("] ")[2] for handle, _, rest in parts}
 
 
 def _about(memory: Memory, *, stale: bool) -> str:
@@ -192,26 +192,26 @@ STATEMENT_CHARACTERS = 480
 may."""
 
 
-def chosen(memories: Sequence[Memory], said: str, *, most: int) -> list[Memory]:
+def chosen(memories: Sequence[Memory], text: str, *, most: int) -> list[Memory]:
     """Return at most `most` memories, the oldest lineage first: those that share the largest part of their words with
     what was said, and of equal ones those changed last. A long one that does not fit is skipped.
 
     `memories`: the last changed first.
     """
     if len(memories) > most or _size(memories) > most * STATEMENT_CHARACTERS:
-        heard = set(terms(said))
+        heard = set(terms(text))
         memories = _fitting(sorted(memories, key=lambda memory: -_share(memory, heard)), most)
     return sorted(memories, key=lambda memory: (memory.created_at, memory.memory_id))
 
 
 def _fitting(memories: Sequence[Memory], most: int) -> list[Memory]:
-    found: list[Memory] = []
+    fitting_memories: list[Memory] = []
     room = most * STATEMENT_CHARACTERS
     for memory in memories:
-        if len(found) < most and len(memory.statement) <= room:
-            found.append(memory)
+        if len(fitting_memories) < most and len(memory.statement) <= room:
+            fitting_memories.append(memory)
             room -= len(memory.statement)
-    return found
+    return fitting_memories
 
 
 def _size(memories: Sequence[Memory]) -> int:

@@ -205,8 +205,8 @@ def is_silent_in(memory: Memory, room_id: str, newest: datetime) -> bool:
     weeks or more before `newest`. This tells of silence where an import is read long after it was written, of which the
     clock knows nothing. What a caller said without a message is not silent, nor is what another room supports: its
     later messages may be unread."""
-    said = memory.evidence
-    return bool(said) and all(one.room_id == room_id and newest - one.last >= SILENCE for one in said)
+    rooms_heard = memory.evidence
+    return bool(rooms_heard) and all(room.room_id == room_id and newest - room.last >= SILENCE for room in rooms_heard)
 
 
 def last_evolutions(log: Iterable[Change]) -> Mapping[str, str]:

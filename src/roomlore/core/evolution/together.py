@@ -14,7 +14,7 @@ from functools import cached_property
 
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.requests import Operation
-from roomlore.core.evolution.wording import Names, Wording
+from roomlore.core.evolution.wording import Names, ParsedText
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold, language, terms
 
@@ -31,7 +31,7 @@ _LIKE_HANDLE = lazy_pattern(r"(?<![a-z0-9])[cm][0-9]{4,6}(?![a-z0-9])")
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownPerson:
     """The part of a prompt about one person: the name, and a line under a handle for each memory and each message."""
 
     name: str
@@ -47,35 +47,35 @@ class Shown:
         return fits and not _LIKE_HANDLE.search(unicodedata.normalize("NFKC", whole).lower())
 
     @cached_property
-    def wording(self) -> Wording:
-        return Wording(self._said, Names((), (self._said,)))
+    def wording(self) -> ParsedText:
+        return ParsedText(self._text, Names((), (self._text,)))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(terms(self._said))
+        return frozenset(terms(self._text))
 
     @cached_property
-    def _said(self) -> str:
+    def _text(self) -> str:
         """Return name, memories and messages without handles and times."""
         lines = (line.partition("]")[2].lstrip(": ") for line in f"{self.memories}\n{self.messages}".splitlines())
         return "\n".join((self.name, *lines))
 
 
-def shown_together(people: Sequence[Shown]) -> str:
+def shown_together(people: Sequence[ShownPerson]) -> str:
     """Return a block for each person; all handles are different."""
     return "\n\n".join(
-        f'<person name="{one.name.replace(chr(34), " ")}">\n'
-        f"<memories>\n{_numbered(one.memories, at)}\n</memories>\n"
-        f"<messages>\n{_numbered(one.messages, at)}\n</messages>\n</person>"
-        for at, one in enumerate(people, start=1)
+        f'<person name="{person.name.replace(chr(34), " ")}">\n'
+        f"<memories>\n{_numbered(person.memories, at)}\n</memories>\n"
+        f"<messages>\n{_numbered(person.messages, at)}\n</messages>\n</person>"
+        for at, person in enumerate(people, start=1)
     )
 
 
 def _numbered(lines: str, at: int) -> str:
-    return _LINE.sub(lambda found: f"{found[1]}{at * _EACH + int(found[2])} ", lines)
+    return _LINE.sub(lambda match: f"{match[1]}{at * _EACH + int(match[2])} ", lines)
 
 
-def taken_apart(answer: str, people: Sequence[Shown], *, repair: Callable[[str], str]) -> list[str | None]:
+def taken_apart(answer: str, people: Sequence[ShownPerson], *, repair: Callable[[str], str]) -> list[str | None]:
     """Return each person's part of an answer, with their own handles, as lines of JSON.
 
     None: the part is missing, names another person's handles, or says what only another one's lines say, so this person
@@ -101,48 +101,48 @@ def taken_apart(answer: str, people: Sequence[Shown], *, repair: Callable[[str],
 
 def _owners(handles: Iterable[str]) -> Iterator[int]:
     for handle in handles:
-        found = _HANDLE.fullmatch(unicodedata.normalize("NFKC", handle).strip().lower())
-        yield int(found[2]) // _EACH - 1 if found else -1
+        match = _HANDLE.fullmatch(unicodedata.normalize("NFKC", handle).strip().lower())
+        yield int(match[2]) // _EACH - 1 if match else -1
 
 
-def _crosses(operations: Sequence[Operation], people: Sequence[Shown], at: int) -> bool:
+def _crosses(operations: Sequence[Operation], people: Sequence[ShownPerson], at: int) -> bool:
     """Return True if a statement has a word, number, day or name that others' lines have and the person's have not."""
-    own, others = people[at], [one for place, one in enumerate(people) if place != at]
-    theirs = frozenset[str]().union(*(one.words for one in others)) - own.words
-    told = frozenset[object]().union(*(one.wording.details for one in others)) - own.wording.details
+    own, others = people[at], [person for place, person in enumerate(people) if place != at]
+    theirs = frozenset[str]().union(*(other.words for other in others)) - own.words
+    others_details = frozenset[object]().union(*(other.wording.details for other in others)) - own.wording.details
     common = _common(people)
-    for one in operations:
-        if not one.statement:
+    for operation in operations:
+        if not operation.statement:
             continue
-        details = Wording(one.statement, Names((), (own.name, one.statement))).details
-        words = {word for word in terms(one.statement) if word in theirs and word not in common}
-        if words or details & told or language(one.statement) != language(own.wording.text):
+        details = ParsedText(operation.statement, Names((), (own.name, operation.statement))).details
+        words = {word for word in terms(operation.statement) if word in theirs and word not in common}
+        if words or details & others_details or language(operation.statement) != language(own.wording.text):
             return True
     return False
 
 
-def _common(people: Sequence[Shown]) -> frozenset[str]:
+def _common(people: Sequence[ShownPerson]) -> frozenset[str]:
     """Return the words that most of several people use: they tell nothing of one of them."""
-    counts = Counter(word for one in people for word in one.words)
+    counts = Counter(word for person in people for word in person.words)
     return frozenset(word for word, count in counts.items() if count > 2 and 2 * count > len(people))
 
 
 def _written(operations: Sequence[Operation]) -> str:
-    return "\n".join(json.dumps(_fields(one), ensure_ascii=False) for one in operations)
+    return "\n".join(json.dumps(_fields(operation), ensure_ascii=False) for operation in operations)
 
 
-def _fields(one: Operation) -> dict[str, object]:
+def _fields(operation: Operation) -> dict[str, object]:
     """Return an operation in the form that it was read from, with a person's own handles."""
     given = {
-        "action": one.kind,
-        "old_ids": [_own(handle) for handle in one.handles],
-        "evidence": [_own(handle) for handle in one.evidence],
-        "statement": one.statement,
-        "change_reason": one.reason,
-        "tags": list(one.tags),
-        "confidence": one.confidence,
-        "valid_from": one.valid_from and one.valid_from.isoformat(),
-        "valid_until": one.valid_until and one.valid_until.isoformat(),
+        "action": operation.kind,
+        "old_ids": [_own(handle) for handle in operation.handles],
+        "evidence": [_own(handle) for handle in operation.evidence],
+        "statement": operation.statement,
+        "change_reason": operation.reason,
+        "tags": list(operation.tags),
+        "confidence": operation.confidence,
+        "valid_from": operation.valid_from and operation.valid_from.isoformat(),
+        "valid_until": operation.valid_until and operation.valid_until.isoformat(),
     }
     return {name: value for name, value in given.items() if value not in (None, "", [])}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from roomlore.core import lexicon
-from roomlore.core.evolution.prompt import comparison_form, found
+from roomlore.core.evolution.prompt import comparison_form, offered_as
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.subjects import FIELDS, subjects
 from roomlore.core.text import HAN, fold, language, terms
@@ -24,9 +24,9 @@ class _Words:
     different: frozenset[str]
 
 
-def likeness(one: str, other: str) -> float:
+def likeness(text: str, other: str) -> float:
     """Return the likeness in [0, 1]; 1 if they differ only in word forms and in words without meaning of their own."""
-    short, long = sorted((_words(one), _words(other)), key=lambda words: len(words.in_order))
+    short, long = sorted((_words(text), _words(other)), key=lambda words: len(words.in_order))
     if not short.in_order:
         return 0.0
     shared = len(short.different & long.different)
@@ -38,8 +38,8 @@ def likeness(one: str, other: str) -> float:
 @lru_cache(maxsize=1 << 12)
 def _words(statement: str) -> _Words:
     """Return stems of words, and single Chinese characters, since pairs would change at every insertion."""
-    found = tuple(term for term in terms(statement) if not _is_pair(term))
-    return _Words(found, frozenset(found))
+    in_order = tuple(term for term in terms(statement) if not _is_pair(term))
+    return _Words(in_order, frozenset(in_order))
 
 
 def _is_pair(term: str) -> bool:
@@ -124,15 +124,17 @@ class Names:
 
     def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
         own = [name for name in speakers if (len(name) > 1 and name != name.lower()) or _HAN.search(name)]
-        found = dict.fromkeys([*own, *(name for text in texts for name in _NAME.findall(text))])
-        names = [name for name in found if name not in _NO_NAMES][:_MAX_NAMES]
+        own_names = dict.fromkeys([*own, *(name for text in texts for name in _NAME.findall(text))])
+        names = [name for name in own_names if name not in _NO_NAMES][:_MAX_NAMES]
         self._words = frozenset(name for name in names if _is_word(name))
         self._others = tuple(name for name in names if not _is_word(name))
 
     def within(self, text: str) -> list[str]:
         """Return the names that occur in the text, the longest first."""
-        found = self._words.intersection(_LETTERS.findall(text))
-        return sorted([*found, *(name for name in self._others if name in text)], key=lambda one: (-len(one), one))
+        known_names = self._words.intersection(_LETTERS.findall(text))
+        return sorted(
+            [*known_names, *(name for name in self._others if name in text)], key=lambda name: (-len(name), name)
+        )
 
 
 def details(text: str, names: Names) -> frozenset[Detail]:
@@ -197,7 +199,7 @@ def new_names(text: str) -> Iterator[str]:
     """Yield the names that its grammar shows, of people who may have said nothing."""
     if (first := _FIRST_NAME.match(text)) and fold(first["en"]) not in _COMMON_SUBJECTS:
         yield first["en"]
-    yield from (one["name"] for one in _CHINESE_NAME.finditer(text))
+    yield from (match["name"] for match in _CHINESE_NAME.finditer(text))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -209,12 +211,12 @@ def _counted(text: str) -> frozenset[Detail]:
     numbers = {str(_MONTHS[month[:3].lower()]) for month in _MONTH.findall(text)}
     numbers |= {part for run in _DIGITS.findall(rest) for part in _parts(run)}
     numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
-    prices = [found["price"] for found in _PER_ONE.finditer(rest)]
+    prices = [match["price"] for match in _PER_ONE.finditer(rest)]
     numbers |= {str(_value(price)) for price in prices}
     rest = _PER_ONE.sub(" ", rest) if prices else rest
-    numbers |= {_chinese_number(found) for found in _CHINESE.finditer(rest)}
-    told = {Detail("number", one) for one in numbers - {"0", "1"}}
-    return frozenset(told | {Detail("day", day) for day in days})
+    numbers |= {_chinese_number(match) for match in _CHINESE.finditer(rest)}
+    number_details = {Detail("number", number) for number in numbers - {"0", "1"}}
+    return frozenset(number_details | {Detail("day", day) for day in days})
 
 
 def _written_out(number: re.Match[str]) -> str:
@@ -225,7 +227,7 @@ def _written_out(number: re.Match[str]) -> str:
 
 def _day_names(day: re.Match[str]) -> list[str]:
     """Return one name, or several of a list such as 周一三五."""
-    return [_CHINESE_DAYS[one] for one in day["zh"]] if day["zh"] else [_short(day[0])]
+    return [_CHINESE_DAYS[numeral] for numeral in day["zh"]] if day["zh"] else [_short(day[0])]
 
 
 def _short(day: str) -> str:
@@ -245,13 +247,13 @@ def _chinese_number(match: re.Match[str]) -> str:
 def _value(numerals: str) -> int:
     """Return the value: 150 of 一百五十; 2026 of 二零二六."""
     if not any(power in numerals for power in _POWERS):
-        return int("".join(str(_NUMERALS[one]) for one in numerals))
+        return int("".join(str(_NUMERALS[sign]) for sign in numerals))
     total, part, digit, least = 0, 0, 0, 1
-    for one in numerals:
-        if one in _NUMERALS:
-            digit = _NUMERALS[one]
+    for sign in numerals:
+        if sign in _NUMERALS:
+            digit = _NUMERALS[sign]
             least = 1 if digit == 0 else least
-        elif (power := _POWERS[one]) == 10_000:
+        elif (power := _POWERS[sign]) == 10_000:
             total, part, digit, least = (total + part + digit) * power, 0, 0, power // 10
         else:
             part, digit, least = part + (digit or 1) * power, 0, power // 10
@@ -272,7 +274,7 @@ _HAN_WORD = 3
 _GENERAL = lexicon.words("general_term")
 
 
-class Wording:
+class ParsedText:
     """A parsed text. `words`: its content words, without names, numbers, days and common words; in Chinese single
     characters. `pairs`: neighbouring Chinese characters."""
 
@@ -286,7 +288,7 @@ class Wording:
 
     @cached_property
     def named(self) -> frozenset[Detail]:
-        return frozenset(one for one in self.details if one.kind == "name")
+        return frozenset(detail for detail in self.details if detail.kind == "name")
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -310,42 +312,42 @@ class Wording:
         return [term for term in terms(without_details(self.text, self._names)) if term not in _GENERAL]
 
 
-class Conversation:
+class ParsedMaterial:
     """The messages by handle, as 'name: text', and the memories. Each text is parsed once."""
 
     def __init__(self, lines: Mapping[str, str], statements: Sequence[str]) -> None:
         speakers = {line.partition(": ")[0].partition(" (re ")[0] for line in lines.values()}
         self._names = Names(sorted(speakers), [*lines.values(), *statements])
-        self._found: dict[str, Wording] = {}
+        self._found: dict[str, ParsedText] = {}
         self._lines = lines
 
     @property
-    def every(self) -> list[Wording]:
+    def every(self) -> list[ParsedText]:
         return [self.of(line) for line in self._lines.values()]
 
-    def cited(self, handles: Sequence[str]) -> list[Wording]:
+    def cited(self, handles: Sequence[str]) -> list[ParsedText]:
         """Return the wordings of the messages with these handles."""
-        return [self.of(line) for handle in handles if (line := found(handle, self._lines))]
+        return [self.of(line) for handle in handles if (line := offered_as(handle, self._lines))]
 
-    def of(self, text: str) -> Wording:
+    def of(self, text: str) -> ParsedText:
         if text not in self._found:
-            self._found[text] = Wording(text, self._names)
+            self._found[text] = ParsedText(text, self._names)
         return self._found[text]
 
 
-def is_related(memory: Wording, statement: Wording) -> bool:
+def is_related(memory: ParsedText, statement: ParsedText) -> bool:
     """Return True if both have the same subject."""
     if not memory.words or not statement.words:
         return bool(set(terms(memory.text)) & set(terms(statement.text)))
     return len(memory.words & statement.words) >= _RELATED * min(len(memory.words), len(statement.words))
 
 
-def is_mentioned(one: Wording, messages: Sequence[Wording]) -> bool:
+def is_mentioned(wording: ParsedText, messages: Sequence[ParsedText]) -> bool:
     """Return True if a message has a word or a name of it, in Chinese two neighbouring characters."""
-    return any(one.distinctive & message.distinctive or one.named & message.named for message in messages)
+    return any(wording.distinctive & message.distinctive or wording.named & message.named for message in messages)
 
 
-def still_says(memory: Wording, messages: Sequence[Wording]) -> bool:
+def still_says(memory: ParsedText, messages: Sequence[ParsedText]) -> bool:
     """Return True if a message says what the memory says and no message about it withdraws it."""
     shares = [(_share(memory, message), message) for message in messages]
     same = any(share >= _STILL and _same_polarity(memory, message) for share, message in shares)
@@ -354,7 +356,9 @@ def still_says(memory: Wording, messages: Sequence[Wording]) -> bool:
     )
 
 
-def loss_reason(memory: Wording, statement: Wording, messages: Sequence[Wording], *, merged: bool = False) -> str:
+def loss_reason(
+    memory: ParsedText, statement: ParsedText, messages: Sequence[ParsedText], *, merged: bool = False
+) -> str:
     """Return the reason why the statement must not replace the memory, though both have the same subject; '' if it may.
 
     `merged`: it replaces other memories too, so it may say more.
@@ -369,43 +373,43 @@ def loss_reason(memory: Wording, statement: Wording, messages: Sequence[Wording]
     )
 
 
-def _share(memory: Wording, message: Wording) -> float:
+def _share(memory: ParsedText, message: ParsedText) -> float:
     return len(memory.words & message.words) / len(memory.words) if memory.words else 0.0
 
 
-def _same_polarity(one: Wording, other: Wording) -> bool:
-    return bool(one.negations) == bool(other.negations)
+def _same_polarity(wording: ParsedText, other: ParsedText) -> bool:
+    return bool(wording.negations) == bool(other.negations)
 
 
-def _lost_detail(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _lost_detail(memory: ParsedText, statement: ParsedText, messages: Sequence[ParsedText]) -> str:
     """Return the reason for a lost particular. One that a message withdraws or replaces may be dropped."""
-    off = {one for message in messages if message.signals_change for one in message.details}
-    named = {one for message in messages for one in message.details}
-    new = {one.kind for one in (statement.details - memory.details) & named}
-    gone = [one for one in memory.details - statement.details - off if one.kind not in new]
-    first = min(((one.kind, one.value) for one in gone), default=None)
+    off = {detail for message in messages if message.signals_change for detail in message.details}
+    named = {detail for message in messages for detail in message.details}
+    new = {detail.kind for detail in (statement.details - memory.details) & named}
+    gone = [detail for detail in memory.details - statement.details - off if detail.kind not in new]
+    first = min(((detail.kind, detail.value) for detail in gone), default=None)
     return f"It drops the {first[0]} {first[1]!r}, and no message gives another or calls it off." if first else ""
 
 
-def _lost_negation(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _lost_negation(memory: ParsedText, statement: ParsedText, messages: Sequence[ParsedText]) -> str:
     about = _about(memory, statement, messages)
     if statement.negations < memory.negations and all(message.negations for message in about):
         return "It no longer denies what the memory denies, and no message says so."
     return ""
 
 
-def _added_negation(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _added_negation(memory: ParsedText, statement: ParsedText, messages: Sequence[ParsedText]) -> str:
     about = _about(memory, statement, messages)
     if statement.negations > memory.negations and not any(message.negations for message in about):
         return "It denies what the memory says, and no message does."
     return ""
 
 
-def _about(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> list[Wording]:
+def _about(memory: ParsedText, statement: ParsedText, messages: Sequence[ParsedText]) -> list[ParsedText]:
     return [message for message in messages if message.words & (memory.words | statement.words)]
 
 
-def _lost_words(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _lost_words(memory: ParsedText, statement: ParsedText, messages: Sequence[ParsedText]) -> str:
     """Return the reason for lost words. A statement that only leaves words out, or replaces several by one, needs a
     message that does so."""
     put = statement.words - memory.words
@@ -436,20 +440,20 @@ _SHARE_COUNTED, _FEWEST_COUNTED = 0.5, 2
 """The same if their numbers and days are equal."""
 
 
-def similarity(one: str, other: str) -> float:
+def similarity(text: str, other: str) -> float:
     """Return how much two statements say the same, in [0, 1]: their likeness, or more if only the wording differs."""
-    like = likeness(one, other)
-    return SAME if like < SAME and says_the_same(one, other) else like
+    like = likeness(text, other)
+    return SAME if like < SAME and says_the_same(text, other) else like
 
 
-def says_the_same(one: str, other: str) -> bool:
+def says_the_same(text: str, other: str) -> bool:
     """Return True if two statements have the same numbers, days and names, the same polarity, and enough words in
     common; in two languages the same numbers or days, and a subject that both name. Without embeddings nothing more is
     known of words in two languages."""
-    first, second = _read(one), _read(other)
+    first, second = _read(text), _read(other)
     if _counted_alike(first) != _counted_alike(second) or bool(first.negations) != bool(second.negations):
         return False
-    if language(one) != language(other):
+    if language(text) != language(other):
         return (
             bool(_counted_alike(first))
             and _names(first) <= _names(second) | set(other.split())
@@ -459,25 +463,27 @@ def says_the_same(one: str, other: str) -> bool:
     return _overlaps(first, second, share=share, fewest=fewest)
 
 
-def is_one_subject(one: str, other: str) -> bool:
+def is_one_subject(text: str, other: str) -> bool:
     """Return True if two statements of one language speak of one subject: they have numbers or days, the same names and
     polarity, and enough words in common. What they say of it may differ."""
-    first, second = _read(one), _read(other)
-    if not _counted_alike(first) or not _counted_alike(second) or language(one) != language(other):
+    first, second = _read(text), _read(other)
+    if not _counted_alike(first) or not _counted_alike(second) or language(text) != language(other):
         return False
     same = bool(first.negations) == bool(second.negations)
     return same and _overlaps(first, second, share=_SHARE_COUNTED, fewest=_FEWEST_COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class ParsedMessage:
     """A message on which a statement rests. `speaker`: their name."""
 
     speaker: str
     text: str
 
 
-def rests_on_the_same(statement: str, said: Sequence[Utterance], other: str, heard: Sequence[Utterance]) -> bool:
+def rests_on_the_same(
+    statement: str, utterances: Sequence[ParsedMessage], other: str, heard: Sequence[ParsedMessage]
+) -> bool:
     """Return True if a statement says of one matter what another says or said, in any wording or language: they have
     the same polarity, and messages of `said`, which supports the first, repeat messages of `heard`, which supports the
     other.
@@ -492,9 +498,9 @@ def rests_on_the_same(statement: str, said: Sequence[Utterance], other: str, hea
         return False
     both, same = f"{statement}\n{other}", _counted_alike(first) == _counted_alike(second)
     return any(
-        (one.speaker == two.speaker or not (_is_named(one.speaker, both) or _is_named(two.speaker, both)))
-        and (_repeats(one.text, two.text) if same else _says_anew(one.text, two.text, first, second))
-        for one in said
+        (utterance.speaker == two.speaker or not (_is_named(utterance.speaker, both) or _is_named(two.speaker, both)))
+        and (_repeats(utterance.text, two.text) if same else _says_anew(utterance.text, two.text, first, second))
+        for utterance in utterances
         for two in heard
     )
 
@@ -505,41 +511,41 @@ def _is_named(speaker: str, text: str) -> bool:
     return (language(name) == "zh" and name in folded) or not {*_WORDS.findall(name)}.isdisjoint(_WORDS.findall(folded))
 
 
-def _repeats(one: str, other: str) -> bool:
-    return _counted_alike(_read(one)) == _counted_alike(_read(other)) and likeness(one, other) >= REPEATED
+def _repeats(text: str, other: str) -> bool:
+    return _counted_alike(_read(text)) == _counted_alike(_read(other)) and likeness(text, other) >= REPEATED
 
 
-def _says_anew(one: str, other: str, statement: Wording, earlier: Wording) -> bool:
+def _says_anew(text: str, other: str, statement: ParsedText, earlier: ParsedText) -> bool:
     """Return True if two messages differ only in their numbers and days, those of the statements, and the first says
     that something changed."""
-    values = _counted_alike(_read(one)), _counted_alike(_read(other))
-    if not says_change(one) or not (_counted_alike(statement) <= values[0] and _counted_alike(earlier) <= values[1]):
+    values = _counted_alike(_read(text)), _counted_alike(_read(other))
+    if not says_change(text) or not (_counted_alike(statement) <= values[0] and _counted_alike(earlier) <= values[1]):
         return False
-    bare = [without_details(text, Names((), (text,))) for text in (one, other)]
+    bare = [without_details(text, Names((), (text,))) for text in (text, other)]
     return likeness(*bare) >= REPEATED
 
 
-def _overlaps(one: Wording, other: Wording, *, share: float, fewest: int) -> bool:
-    common = len(one.distinctive & other.distinctive)
-    fewest += language(one.text) == "zh"  # the pairs of one word overlap
-    enough = common >= fewest and common >= share * min(len(one.distinctive), len(other.distinctive))
-    return enough and _names(one) == _names(other)
+def _overlaps(wording: ParsedText, other: ParsedText, *, share: float, fewest: int) -> bool:
+    common = len(wording.distinctive & other.distinctive)
+    fewest += language(wording.text) == "zh"  # the pairs of one word overlap
+    enough = common >= fewest and common >= share * min(len(wording.distinctive), len(other.distinctive))
+    return enough and _names(wording) == _names(other)
 
 
 @lru_cache(maxsize=1 << 12)
-def _read(statement: str) -> Wording:
-    return Wording(statement, Names((), (statement,)))
+def _read(statement: str) -> ParsedText:
+    return ParsedText(statement, Names((), (statement,)))
 
 
-def _counted_alike(wording: Wording) -> frozenset[object]:
+def _counted_alike(wording: ParsedText) -> frozenset[object]:
     return frozenset(wording.details - wording.named)
 
 
-def _names(wording: Wording) -> set[str]:
-    return {one.value for one in wording.named}.union(new_names(wording.text))
+def _names(wording: ParsedText) -> set[str]:
+    return {detail.value for detail in wording.named}.union(new_names(wording.text))
 
 
-def _meets(one: Wording, other: Wording) -> bool:
+def _meets(wording: ParsedText, other: ParsedText) -> bool:
     """Return True if both name the same subject, or share a word that is written alike."""
-    shared = {word for word in one.words & other.words if word.isascii() and len(word) > 2}
-    return bool(shared) or bool((subjects(one.text) & subjects(other.text)) - FIELDS)
+    shared = {word for word in wording.words & other.words if word.isascii() and len(word) > 2}
+    return bool(shared) or bool((subjects(wording.text) & subjects(other.text)) - FIELDS)

@@ -40,8 +40,8 @@ class _Scale(NamedTuple):
     octaves: bool = True
 
     def value(self, place: float) -> float:
-        told = self.start + self.step * place
-        return 2.0**told if self.octaves else told
+        point = self.start + self.step * place
+        return 2.0**point if self.octaves else point
 
     def values(self) -> tuple[float, ...]:
         return tuple(self.value(place) for place in range(self.places.stop - self.places.start))
@@ -162,8 +162,8 @@ def errors_of(chances: Chances, kin: Floats, truth: Floats) -> Chances:
     `chances`: of the candidates, together 1. `kin`: P(same thread) of any two candidates. `truth`: P(same thread) of
     each with what the message really answers.
     """
-    asked = np.array([tempered(chances, temperature) for temperature in TEMPERATURES])
-    wrong: Chances = asked @ kin - truth
+    tempered_chances = np.array([tempered(chances, temperature) for temperature in TEMPERATURES])
+    wrong: Chances = tempered_chances @ kin - truth
     errors: Chances = np.add.reduce(wrong * wrong, axis=1)
     return errors
 

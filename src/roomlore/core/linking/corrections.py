@@ -19,7 +19,7 @@ MAX_BY_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingCorrection:
     """A correction in force. `answers`: the arrival of the message that is answered, None for nothing. `model`,
     `errors`: what it added to the calibration of this link model, '' and () if nothing."""
 
@@ -29,7 +29,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class CorrectedPast:
     """The part of a room that is linked anew after a correction.
 
     `before`: the entries before the corrected one. `entries`: that one and those after it. `others`: older entries that
@@ -66,7 +66,7 @@ def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:
     return seen
 
 
-def links_after(model: LinkModel, past: Past, habits: Habits) -> dict[int, Link]:
+def links_after(model: LinkModel, past: CorrectedPast, habits: Habits) -> dict[int, Link]:
     """Return the links that come out otherwise than they are stored, by arrival: those of `past.entries`, and of
     earlier messages whose thread follows because they reply to one that arrived later."""
     window = RoomWindow.of(past.before)
@@ -76,8 +76,8 @@ def links_after(model: LinkModel, past: Past, habits: Habits) -> dict[int, Link]
     for entry in past.entries:
         message = entry.message
         answered = known.get(arrivals.get(message.reply_to or "", 0))
-        found = _link(model, window, entry, answered, known, past.corrected, habits)
-        known[message.arrival] = entry = replace(entry, link=found)
+        new_link = _link(model, window, entry, answered, known, past.corrected, habits)
+        known[message.arrival] = entry = replace(entry, link=new_link)
         window.push(entry)
     threads = _threads({arrival: entry.link for arrival, entry in known.items()})
     links = {arrival: replace(entry.link, thread=threads[arrival]) for arrival, entry in known.items()}
@@ -104,28 +104,28 @@ def _link(
     if late and entry.link.kind is LinkKind.PLATFORM:
         return entry.link
     target = None if replied is None or message.arrival in _answered_by(replied, known) else replied
-    found = link(model, window, message, entry.features, target, habits)
-    parent = known.get(found.parent or 0)
-    if found.kind is LinkKind.NEW or parent is None or message.arrival not in _answered_by(parent, known):
-        return found
-    return replace(found, kind=LinkKind.NEW, thread=message.arrival)
+    new_link = link(model, window, message, entry.features, target, habits)
+    parent = known.get(new_link.parent or 0)
+    if new_link.kind is LinkKind.NEW or parent is None or message.arrival not in _answered_by(parent, known):
+        return new_link
+    return replace(new_link, kind=LinkKind.NEW, thread=message.arrival)
 
 
 def _threads(links: Mapping[int, Link]) -> dict[int, int]:
     """Return the thread of each message: that of what it answers, as far as that is known, else the one it is in."""
-    found: dict[int, int] = {}
+    threads: dict[int, int] = {}
     for first in links:
         path, here = [], first
-        while here not in found:
+        while here not in threads:
             path.append(here)
             its = links[here]
             if its.kind is LinkKind.NEW or its.parent is None or its.parent not in links or its.parent in path:
-                found[here] = its.thread
+                threads[here] = its.thread
             else:
                 here = its.parent
         for arrival in path:
-            found[arrival] = found[here]
-    return found
+            threads[arrival] = threads[here]
+    return threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,10 @@ def out_of_place(room: Threads) -> list[int]:
     """Return the arrivals of the messages that are in another thread than the first message of their chain of answers,
     each after what it answers. A circle, and what leads to it, stays as it is."""
     places = np.arange(len(room.arrivals))
-    found = np.searchsorted(room.arrivals, room.parents)
-    found[found == len(places)] = 0
-    answers = (room.parents > 0) & (room.arrivals[found] == room.parents)
-    above = np.where(answers, found, places)
+    places_of_parents = np.searchsorted(room.arrivals, room.parents)
+    places_of_parents[places_of_parents == len(places)] = 0
+    answers = (room.parents > 0) & (room.arrivals[places_of_parents] == room.parents)
+    above = np.where(answers, places_of_parents, places)
     top, depth = above, answers.astype(np.int64)
     for _ in range(len(places).bit_length()):  # each time twice as far up
         top, depth = top[top], depth + depth[top]
@@ -153,7 +153,7 @@ def out_of_place(room: Threads) -> list[int]:
     return moving
 
 
-def errors_shown(model: LinkModel, past: Past) -> tuple[int, ...]:
+def errors_shown(model: LinkModel, past: CorrectedPast) -> tuple[int, ...]:
     """Return what the correction of the first of `past.entries` adds to the calibration; () if it adds nothing: the
     message answers nothing, or one that the model does not consider."""
     first = past.entries[0]

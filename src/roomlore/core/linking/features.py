@@ -88,7 +88,7 @@ for _table in (_RECENT, _RECENTLY, _LOG, _NEAR, _AWAY, _WHICH, _NO_WORDS):
     _table.flags.writeable = False
 
 
-class View(NamedTuple):
+class LinkView(NamedTuple):
     """The room from one message's place.
 
     `pairs`: float32 (len(PAIR), CANDIDATES). `own`: float32 (len(SELF),). `open`: which candidates may be answered.
@@ -104,14 +104,14 @@ class View(NamedTuple):
     newest_kin: Floats
 
 
-def spread(seen: View, chances: npt.NDArray[np.float64]) -> Floats:
+def spread(seen: LinkView, chances: npt.NDArray[np.float64]) -> Floats:
     """P(same thread) for each of the newest rows of the window: through whichever candidate is answered."""
     odds = chances.astype(np.float32)
     shares: Floats = odds[:_CHOSEN] @ seen.older_kin + odds[_CHOSEN:] @ seen.newest_kin
     return shares
 
 
-def view(window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> View:
+def view(window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> LinkView:
     """Return the newest messages of the window as `message` sees them; it is not in the window yet."""
     return _FeatureReader(window, message, features).read()
 
@@ -141,19 +141,19 @@ class _FeatureReader:
         """Return the sets of rows that matter: those of `PAIR` from "mine", then of `_MY_LAST`, `_CALLS`, `_CONCERNED`,
         `_COLUMNS` and `_USES`."""
         window, mine, calls_me = self.window, self.mine, self.calls_me
-        said, last, to_me = window.said, window.last, window.to.get(self.me, 0)
+        marks, last, to_me = window.said, window.last, window.to.get(self.me, 0)
         answers_me = window.answered.get(self.me, 0)
         every = (1 << window.end) - (1 << window.end - window.alive)
         named = [window.names.find(name) for name in self.reading.named]
-        i_name, addressed = _any_of(said, named), named[: self.reading.addressed]
-        self.i_address = i_address = _any_of(said, addressed)
+        i_name, addressed = _any_of(marks, named), named[: self.reading.addressed]
+        self.i_address = i_address = _any_of(marks, addressed)
         i_address_other, same_target = (every ^ i_address, window.to.get(addressed[0], 0)) if addressed else (0, 0)
         answered, *called = window.people[PARTNER:, self.my_last].tolist() if mine else (-1,)
         return [
             mine, 0, mine & last, last, i_address, i_name, i_address & last, to_me, calls_me,
             i_address_other, window.addressing ^ to_me, same_target, answers_me, window.answering ^ answers_me,
             1 << answers_me.bit_length() - 1 if answers_me else 0,
-            _any_of(said, called), said.get(answered, 0),
+            _any_of(marks, called), marks.get(answered, 0),
             calls_me, answers_me, calls_me & last,
             mine | calls_me | (answers_me if self.calls_agent else i_name),
             every, 0, mine, i_name, calls_me, 1 << self.my_last if mine else 0, 1 << window.end - 1, 0, 0,
@@ -172,7 +172,7 @@ class _FeatureReader:
         np.add(chosen, _FIRST, near[:_CHOSEN])
         return near
 
-    def read(self) -> View:
+    def read(self) -> LinkView:
         window, rows, pairs = self.window, self.rows, self.pairs
         times = window.at.take(rows)
         ready = times <= self.at
@@ -192,7 +192,7 @@ class _FeatureReader:
         _log(pairs[_SHARED:_LOGGED])
         self._people()
         self._shares(near)
-        return View(pairs, self._message_features(ready), ready, rows, older, newest)
+        return LinkView(pairs, self._message_features(ready), ready, rows, older, newest)
 
     def _distance(self) -> None:
         """Distance in messages, and who spoke in between."""
@@ -214,7 +214,7 @@ class _FeatureReader:
         clock = window.clock(self.at)
         minutes = np.maximum(clock.since(heard), 0.0) / _MINUTE if clock else np.full(len(heard), _DAY_MINUTES)
         *since, self.pause, self.silent, self.quiet = minutes[-_MOMENTS:].tolist()
-        self.paces = [self._pace(*one) for one in zip(_PACES, since, strict=True)]
+        self.paces = [self._pace(*since_pace) for since_pace in zip(_PACES, since, strict=True)]
         logs = minutes[: 2 * CANDIDATES].astype(np.float32).reshape(2, CANDIDATES)
         pairs[_MINUTES] = logs[0]
         np.add(logs, _MOMENT, logs)
@@ -312,8 +312,8 @@ class _FeatureReader:
         product(columns, newest.T, held[:, _CHOSEN:])
         self.pairs[_HELD:_COVERS] = held[: len(_KIN)]
         np.divide(held[_AGAINST], np.maximum(held[0], _ONE), self.pairs[_FOREIGN + 2])
-        said = held[len(_KIN) :]
-        covers, rare = weights @ np.minimum(said, _ONE, out=said)
+        word_marks = held[len(_KIN) :]
+        covers, rare = weights @ np.minimum(word_marks, _ONE, out=word_marks)
         self.covers, self.covers_best = covers, _most(covers)
         self.pairs[_COVERS] = covers
         np.divide(covers, self.covers_best + 0.05, self.pairs[_COVERS + 1])
@@ -411,9 +411,9 @@ def _most(numbers: Floats) -> float:
     return float(numbers[numbers.argmax()])
 
 
-def _any_of(said: Marks, names: list[int]) -> int:
+def _any_of(marks: Marks, names: list[int]) -> int:
     """Return the rows of any of these people."""
     rows = 0
     for name in names:
-        rows |= said.get(name, 0)
+        rows |= marks.get(name, 0)
     return rows

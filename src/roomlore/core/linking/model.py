@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roomlore.core.linking.calibration import USUAL, Habits, errors_of, losses_of, tempered, weighted
 from roomlore.core.linking.candidates import ThreadCandidates
-from roomlore.core.linking.features import PAIR, SELF, View, spread, view
+from roomlore.core.linking.features import PAIR, SELF, LinkView, spread, view
 from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Flags, Floats, RoomWindow, product
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
@@ -48,7 +48,7 @@ class LinkModel:
     def of(cls, arrays: Mapping[str, npt.NDArray[np.float32]]) -> "LinkModel":
         return cls(**{name: np.ascontiguousarray(arrays[name], np.float32) for name in cls.__slots__})
 
-    def scores(self, seen: View) -> Floats:
+    def scores(self, seen: LinkView) -> Floats:
         """Return the logits: one per candidate, the last one for a new thread; -inf for what cannot be answered."""
         own = seen.own
         first = self.own.dot(own) + self.first
@@ -77,7 +77,7 @@ def _from(sums: Floats, bias: Floats) -> Floats:
     return np.maximum(sums, np.negative(bias)[:, None], out=sums)
 
 
-def answers(model: LinkModel, seen: View) -> tuple[npt.NDArray[np.float64], float]:
+def answers(model: LinkModel, seen: LinkView) -> tuple[npt.NDArray[np.float64], float]:
     """Return the probability of each candidate to be answered, and that of a new thread; they add up to 1."""
     odds = model.scores(seen).astype(np.float64)
     odds -= odds[odds.argmax()]
@@ -117,14 +117,14 @@ def surprise(
     """Ask the model as if it was not known that `message` answers `target`; return its errors (`calibration`), None
     where the target is not among those that it may choose from."""
     seen = _in_topic(view(window, message, features), window, message)
-    found = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
-    if not len(found):
+    open_rows = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
+    if not len(open_rows):
         return None
     chances, new = answers(model, seen)
     near = seen.rows - (window.end - SIZE)
     kin = np.concatenate((seen.older_kin.take(near, 1), seen.newest_kin.take(near, 1))).astype(np.float64)
     chances /= max(1.0 - new, _HARDLY)
-    answered = int(found[0])
+    answered = int(open_rows[0])
     return np.concatenate((errors_of(chances, kin, kin[answered]), losses_of(chances, *_standing(seen), answered)))
 
 
@@ -132,7 +132,7 @@ def _start(message: StoredMessage) -> Link:
     return Link(kind=LinkKind.NEW, thread=message.arrival)
 
 
-def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, habits: Habits) -> Link:
+def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: LinkView, habits: Habits) -> Link:
     if not np.count_nonzero(seen.open):
         return _start(message)
     chances, new = answers(model, seen)
@@ -150,26 +150,26 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
     )
 
 
-def _answered(seen: View, chances: npt.NDArray[np.float64], habits: Habits) -> int:
+def _answered(seen: LinkView, chances: npt.NDArray[np.float64], habits: Habits) -> int:
     """Return the candidate that is stated as answered: the likeliest one by the ways of the room."""
     return int(weighted(chances, *_standing(seen), habits).argmax())
 
 
-def _standing(seen: View) -> tuple[Floats, Floats, Floats]:
+def _standing(seen: LinkView) -> tuple[Floats, Floats, Floats]:
     """Return the log of each candidate's distance, if it is the sender's own, and if also somebody spoke since."""
     away, others, mine = seen.pairs[_AWAY], seen.pairs[_OTHERS_SINCE], seen.pairs[_MINE]
     return away, mine, mine * (others > _NOTHING)
 
 
-def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, habits: Habits) -> Link:
+def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: LinkView, habits: Habits) -> Link:
     """In a platform thread, which is certain: its likeliest message, or else its newest one still in the window, as
     likely as any other one there. Which of them is answered stays a guess."""
     if not seen.open.any():
         members = window.members_of_root(message.root_id)
         if not members:
             return _start(message)
-        found = _certain(window, message, members[-1])
-        return replace(found, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
+        certain = _certain(window, message, members[-1])
+        return replace(certain, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
     chances, _ = answers(model, seen)
     chances = tempered(chances / max(np.add.reduce(chances), _HARDLY), habits.temperature)
     best = _answered(seen, chances, habits)
@@ -184,12 +184,12 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
     )
 
 
-def _in_topic(seen: View, window: RoomWindow, message: StoredMessage) -> View:
+def _in_topic(seen: LinkView, window: RoomWindow, message: StoredMessage) -> LinkView:
     among = window.of_topic(message.topic_id)
     return seen if among is None else _only(seen, window, among)
 
 
-def _only(seen: View, window: RoomWindow, among: Flags) -> View:
+def _only(seen: LinkView, window: RoomWindow, among: Flags) -> LinkView:
     return seen._replace(open=seen.open & among[seen.rows - (window.end - SIZE)])
 
 
@@ -235,7 +235,7 @@ def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
     )
 
 
-def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
+def select(read_link: Link, max_messages: int) -> list[tuple[int, float]]:
     """Return (arrival, P(same thread)) of the earlier messages to show, likeliest first, the newer one among equals.
 
     The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p)
@@ -243,14 +243,14 @@ def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
     `MAX_FOR_NEW` messages, none less likely than `MIN_FOR_NEW`; that may be none.
     """
     likeliest = sorted(
-        [(share, arrival) for arrival, share in found.thread_candidates.by_arrival().items()], reverse=True
+        [(share, arrival) for arrival, share in read_link.thread_candidates.by_arrival().items()], reverse=True
     )
-    if found.kind is LinkKind.NEW:
+    if read_link.kind is LinkKind.NEW:
         size = best_size([share for share, _ in likeliest], min(max_messages, MAX_FOR_NEW))
         return [(arrival, share) for share, arrival in likeliest[:size] if share >= MIN_FOR_NEW]
     chosen = likeliest[: best_size([share for share, _ in likeliest], max_messages)]
-    if found.parent not in [arrival for _, arrival in chosen]:
-        parent = [mate for mate in likeliest if mate[1] == found.parent]
+    if read_link.parent not in [arrival for _, arrival in chosen]:
+        parent = [mate for mate in likeliest if mate[1] == read_link.parent]
         chosen = chosen[: max_messages - len(parent)] + parent if max_messages else []
     return [(arrival, share) for share, arrival in chosen]
 

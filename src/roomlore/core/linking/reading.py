@@ -82,7 +82,7 @@ TRAITS = (
 )  # fmt: skip
 
 
-class Reading(NamedTuple):
+class MessageReading(NamedTuple):
     """`traits`: float32, one for each of `TRAITS`. `words`: distinct. `named`: ids, the addressed ones first;
     `addressed` says how many those are. `lean`: of the script, from -1 (Latin letters) to 1 (others), 0 for no letters
     or as many of either; the more words, the nearer to the ends."""
@@ -94,7 +94,7 @@ class Reading(NamedTuple):
     lean: float
 
 
-def read(message: StoredMessage, features: MessageFeatures) -> Reading:
+def read(message: StoredMessage, features: MessageFeatures) -> MessageReading:
     """Return the traits of one message by itself."""
     text = message.text[:READ_CHARACTERS].lower()
     known = tuple(dict.fromkeys(map(stemmed, words(text))))[:MAX_WORDS]
@@ -104,7 +104,7 @@ def read(message: StoredMessage, features: MessageFeatures) -> Reading:
     tokens, chinese = _TOKEN.findall(body), not body.isascii() and _CHINESE.search(body) is not None
     relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
     traits = (*_measures(body, _length(body, tokens)), *_cues(body, tokens, chinese), *relations)
-    return Reading(np.array(traits, np.float32), known, named, addressed, _lean(body))
+    return MessageReading(np.array(traits, np.float32), known, named, addressed, _lean(body))
 
 
 def _length(text: str, tokens: Sequence[str]) -> float:
@@ -114,8 +114,8 @@ def _length(text: str, tokens: Sequence[str]) -> float:
 
 def without_calls(text: str, names: Collection[str]) -> str:
     """Return the text without "@name" of these at its beginning and end."""
-    while (found := _LEADING_CALL.match(text)) and fold(found[1]) in names:
-        text = text[found.end() :]
+    while (match := _LEADING_CALL.match(text)) and fold(match[1]) in names:
+        text = text[match.end() :]
     while True:
         before, call, name = text.rstrip().rpartition("@")
         if not call or fold(name) not in names:
@@ -174,11 +174,11 @@ def _cues(text: str, tokens: list[str], chinese: bool) -> list[bool]:
 
 def _by_word() -> dict[str, list[tuple[int, int]]]:
     """English word to (number of the cue, how far into the text the word counts)."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    cues_by_word: dict[str, list[tuple[int, int]]] = {}
     for number, cue in enumerate(_CUES.values()):
         for word in cue.english:
-            found.setdefault(word, []).append((number, cue.within))
-    return found
+            cues_by_word.setdefault(word, []).append((number, cue.within))
+    return cues_by_word
 
 
 _CUES_OF = _by_word()

@@ -147,8 +147,8 @@ class RoomState:
         Return the errors that were added, () if the model was not asked."""
         if not self.learning or target is None or target.message.id == message.id or message.role in UNANSWERED:
             return ()
-        asked = always or self.calibration.due
-        errors = surprise(self.model, self.window, message, features, target) if asked else None
+        is_measured = always or self.calibration.due
+        errors = surprise(self.model, self.window, message, features, target) if is_measured else None
         if errors is not None:
             self.calibration = self.calibration.heard(errors)
             self.habits = self.calibration.habits()
@@ -167,7 +167,7 @@ class RoomState:
 
     def answered_elsewhere(self, messages: Iterable[Message]) -> list[str]:
         """Return the ids of the messages that these reply to and that are not in memory."""
-        return [said.reply_to for said in messages if said.reply_to and said.reply_to not in self._by_id]
+        return [message.reply_to for message in messages if message.reply_to and message.reply_to not in self._by_id]
 
     def last(self, count: int) -> list[Entry]:
         """Return the newest `count` entries, in order of arrival."""
@@ -190,8 +190,8 @@ class RoomState:
 def _bytes_of(entry: Entry) -> int:
     """Return the approximate size of an entry."""
     message = entry.message
-    told = len(repr(message.metadata)) if message.metadata else 0
-    texts = sys.getsizeof(message.text) + _KEYWORD_BYTES * len(entry.features.keywords) + 4 * told
+    metadata_bytes = len(repr(message.metadata)) if message.metadata else 0
+    texts = sys.getsizeof(message.text) + _KEYWORD_BYTES * len(entry.features.keywords) + 4 * metadata_bytes
     return _ENTRY_BYTES + texts + len(entry.link.thread_candidates.pack())
 
 
@@ -350,13 +350,13 @@ class Arrivals:
 
 def is_seen(message: StoredMessage, windows: Sequence[Window]) -> bool:
     """Return True if the message was sent, and last edited, within one of these windows."""
-    said = message.origin
-    return covers(windows, said.first, said.last)
+    origin = message.origin
+    return covers(windows, origin.first, origin.last)
 
 
 def pointers(messages: Sequence[StoredMessage]) -> set[str]:
     """Return the ids of other messages that these name."""
-    return {name for one in messages for name in (one.reply_to, one.root_id) if name}
+    return {name for message in messages for name in (message.reply_to, message.root_id) if name}
 
 
 def told_alone(message: StoredMessage, arrival: int, seen: Container[str]) -> StoredMessage:

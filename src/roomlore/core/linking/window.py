@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.clock import MOST_GAPS, RoomClock, on_clock, pace_of
-from roomlore.core.linking.reading import MAX_NAMED, READ_CHARACTERS, TRAITS, Reading, read, without_calls
+from roomlore.core.linking.reading import MAX_NAMED, READ_CHARACTERS, TRAITS, MessageReading, read, without_calls
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
 SIZE = 400
@@ -94,7 +94,7 @@ class _Slot(NamedTuple):
     in the columns of the window alone."""
 
     entry: Entry
-    reading: Reading | None
+    reading: MessageReading | None
 
 
 def _says_more(old: Link, new: Link) -> bool:
@@ -151,7 +151,7 @@ class RoomWindow:
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
         self._agents: dict[str, int] = {}
-        self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
+        self._last: tuple[StoredMessage, MessageFeatures, MessageReading] | None = None
         self._pace = (-1, 1.0)
         self._in_topics = 0
         self._make_rows(SIZE + _SPARE)
@@ -211,13 +211,13 @@ class RoomWindow:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         return self.arrival[row + 1 : self.end], self.kin[row, row + 1 : self.end]
 
-    def read(self, message: StoredMessage, features: MessageFeatures) -> Reading:
+    def read(self, message: StoredMessage, features: MessageFeatures) -> MessageReading:
         """Read a message, once for linking it and pushing it."""
         if self._last is None or self._last[0] is not message or self._last[1] is not features:
             self._last = (message, features, read(message, features))
         return self._last[2]
 
-    def read_to_link(self, message: StoredMessage, features: MessageFeatures) -> Reading:
+    def read_to_link(self, message: StoredMessage, features: MessageFeatures) -> MessageReading:
         """Return the reading of a message to be linked, without a call at its beginning or end ("@bot") of somebody who
         said nothing in the window: it does not tell what is answered."""
         reading = self.read(message, features)
@@ -225,13 +225,13 @@ class RoomWindow:
         if not strangers:
             return reading
         text = message.text[:READ_CHARACTERS]
-        said = without_calls(text, strangers)
-        if said == text:
+        without_names = without_calls(text, strangers)
+        if without_names == text:
             return reading
         addressed, mentions = (
-            tuple(one for one in names if one not in strangers) for names in (features.addressed, features.mentions)
+            tuple(name for name in names if name not in strangers) for names in (features.addressed, features.mentions)
         )
-        return read(replace(message, text=said), replace(features, addressed=addressed, mentions=mentions))
+        return read(replace(message, text=without_names), replace(features, addressed=addressed, mentions=mentions))
 
     def agents(self, named: Iterable[str], within: int = REACH) -> int:
         """Return how many of these people are agents that spoke in the last `within` entries."""
@@ -290,9 +290,9 @@ class RoomWindow:
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
         words, and of all words together."""
-        found = [uses for word in known if (uses := self._uses.get(word))]
-        rarities = [_RARITY[uses.bit_count()] for uses in found]
-        return found, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(found))
+        uses_known = [uses for word in known if (uses := self._uses.get(word))]
+        rarities = [_RARITY[uses.bit_count()] for uses in uses_known]
+        return uses_known, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(uses_known))
 
     def unpack(self, marks: Iterable[int]) -> Flags:
         """Return sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
@@ -338,8 +338,8 @@ class RoomWindow:
         for row in moved:
             self._change_kin(row, *rows[row])
             self._change_parent(row, rows[row][1])
-        asked = {*parents.values(), *(self._parent_row(row, rows[row][1].link) for row in moved)} - {None}
-        for at in asked:
+        parent_rows = {*parents.values(), *(self._parent_row(row, rows[row][1].link) for row in moved)} - {None}
+        for at in parent_rows:
             assert at is not None
             self._count_answers(at)
 
@@ -370,14 +370,14 @@ class RoomWindow:
 
     def _count_answers(self, at: int) -> None:
         """Count anew what answers a row."""
-        asked, sender = int(self.arrival[at]), self.people[SENDER, at]
+        parent_arrival, sender = int(self.arrival[at]), self.people[SENDER, at]
         self.facts[CONTINUED, at] = self.facts[ANSWERED, at] = 0.0
         row = self.end - self.alive
         for slot in self._slots:
             if slot.reading is None:
                 continue
             link = slot.entry.link
-            if row > at and link.parent == asked and self._parent_row(row, link) == at:
+            if row > at and link.parent == parent_arrival and self._parent_row(row, link) == at:
                 mine = self.people[SENDER, row] == sender
                 self.facts[CONTINUED if mine else ANSWERED, at] += link.parent_probability
             row += 1
@@ -404,7 +404,7 @@ class RoomWindow:
         self.facts[:, row] = 0.0
         self.lean[row] = 0.0
 
-    def _forget(self, row: int, sender: str, reading: Reading) -> None:
+    def _forget(self, row: int, sender: str, reading: MessageReading) -> None:
         bit, me = 1 << row, self.names.find(sender)
         self.counts[me + 1] -= 1
         self.last &= ~bit
@@ -419,7 +419,7 @@ class RoomWindow:
         for word in reading.words:
             _unmark(self._uses, word, bit)
 
-    def _write(self, entry: Entry, reading: Reading) -> None:
+    def _write(self, entry: Entry, reading: MessageReading) -> None:
         if self.end == len(self.at):
             self._make_room()
         row, message = self.end, entry.message
@@ -436,11 +436,11 @@ class RoomWindow:
         self.end += 1
         self.alive += 1
 
-    def _mark_row(self, row: int, me: int, named: list[int], reading: Reading) -> None:
-        bit, said, uses = 1 << row, self.said.get(me, 0), self._uses
+    def _mark_row(self, row: int, me: int, named: list[int], reading: MessageReading) -> None:
+        bit, earlier_rows, uses = 1 << row, self.said.get(me, 0), self._uses
         self.counts[me + 1] += 1
-        self.last = (self.last & ~said) | bit
-        self.said[me] = said | bit
+        self.last = (self.last & ~earlier_rows) | bit
+        self.said[me] = earlier_rows | bit
         if reading.addressed:
             self.addressing |= bit
             self.to[named[0]] = self.to.get(named[0], 0) | bit
@@ -449,23 +449,23 @@ class RoomWindow:
         for word in reading.words:
             uses[word] = uses.get(word, 0) | bit
 
-    def _look_back(self, row: int, me: int, reading: Reading) -> None:
+    def _look_back(self, row: int, me: int, reading: MessageReading) -> None:
         """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
-        facts, oldest, said = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
+        facts, oldest, marks_before = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
         facts[: len(COUNTS)] = 0.0
         facts[len(COUNTS) :] = reading.traits
-        facts[FRESH] = not said or self.place[said.bit_length() - 1] < oldest
-        facts[RUN] = self._run(row, said, oldest)
+        facts[FRESH] = not marks_before or self.place[marks_before.bit_length() - 1] < oldest
+        facts[RUN] = self._run(row, marks_before, oldest)
         recent = self.place[row - 1] >= oldest
         facts[CALLS_AGENT] = self.agents(reading.named, BEHIND) > 0
         pause = on_clock(float(self.at[row] - self.at[row - 1]), self.pace()) / 60 if recent else 0.0
         facts[PAUSE] = math.log1p(pause) if recent else LONG_PAUSE
         self.gaps[row] = math.log(pause + MOMENT) if recent else LONG_PAUSE
 
-    def _run(self, row: int, said: int, oldest: int) -> int:
+    def _run(self, row: int, marks_before: int, oldest: int) -> int:
         """Return the number of messages just before this one, without a break, by the same sender."""
         for run in range(LONGEST_RUN - 1):
-            if not said >> (row - run - 1) & 1 or self.place[row - run - 1] < oldest:
+            if not marks_before >> (row - run - 1) & 1 or self.place[row - run - 1] < oldest:
                 return run
         return LONGEST_RUN - 1
 

@@ -31,13 +31,13 @@ def conversations_of(agent_id: str, entries: Iterable[Entry], *, alone: bool) ->
 
     `alone`: nobody else is in the room than one person and the agent, so everything said belongs to them.
     """
-    said = sorted((entry for entry in entries if speaks(entry)), key=lambda entry: entry.message.arrival)
+    spoken = sorted((entry for entry in entries if speaks(entry)), key=lambda entry: entry.message.arrival)
     if alone:
-        return [entry.message for entry in said]
-    room = _Room(agent_id, said)
+        return [entry.message for entry in spoken]
+    room = _Room(agent_id, spoken)
     between = room.between()
-    found = between | room.led_to(between) | room.joining(between) | room.beside(between)
-    return [entry.message for entry in said if entry.message.arrival in found]
+    arrivals = between | room.led_to(between) | room.joining(between) | room.beside(between)
+    return [entry.message for entry in spoken if entry.message.arrival in arrivals]
 
 
 def speaks(entry: Entry) -> bool:
@@ -48,31 +48,33 @@ def speaks(entry: Entry) -> bool:
 class _Room:
     """The entries of a room by arrival, with the message that each one answers."""
 
-    def __init__(self, agent_id: str, said: Sequence[Entry]) -> None:
+    def __init__(self, agent_id: str, entries: Sequence[Entry]) -> None:
         self._agent = agent_id
-        self._said = {entry.message.arrival: entry for entry in said}
-        self._answered = _answered(said, agent_id)
-        self._turns = {entry.message.turn_id for entry in said if self._is_agent(entry) and entry.message.turn_id}
+        self._said = {entry.message.arrival: entry for entry in entries}
+        self._answered = _answered(entries, agent_id)
+        self._turns = {entry.message.turn_id for entry in entries if self._is_agent(entry) and entry.message.turn_id}
 
     def between(self) -> set[int]:
         """Return the arrivals of the agent's messages, of those it answers and of those that speak to it."""
-        found = {arrival for arrival, entry in self._said.items() if self._is_agent(entry) or self._is_to_agent(entry)}
-        return found | {
+        arrivals = {
+            arrival for arrival, entry in self._said.items() if self._is_agent(entry) or self._is_to_agent(entry)
+        }
+        return arrivals | {
             self._answered[arrival]
-            for arrival in found
+            for arrival in arrivals
             if arrival in self._answered and self._is_agent(self._said[arrival])
         }
 
     def led_to(self, between: set[int]) -> set[int]:
         """Return what these answer, and what that answers, and so on."""
-        found: set[int] = set()
+        arrivals: set[int] = set()
         for arrival in between:
             for _ in range(_LED):
                 if arrival not in self._answered:
                     break
                 arrival = self._answered[arrival]
-                found.add(arrival)
-        return found
+                arrivals.add(arrival)
+        return arrivals
 
     def joining(self, between: set[int]) -> set[int]:
         """Return what answers a person's message to the agent."""
@@ -117,26 +119,26 @@ class _Room:
         return bool(named or besides)
 
 
-def _answered(said: Sequence[Entry], agent_id: str) -> Mapping[int, int]:
+def _answered(entries: Sequence[Entry], agent_id: str) -> Mapping[int, int]:
     """Return the arrival that each one answers: as a person or the platform says, else the query of its turn, else as
     the link model guesses. An agent's message always answers something, so its likeliest parent counts in any case."""
-    arrivals = {entry.message.arrival for entry in said}
-    by_id = {entry.message.id: entry.message.arrival for entry in said}
+    arrivals = {entry.message.arrival for entry in entries}
+    by_id = {entry.message.id: entry.message.arrival for entry in entries}
     queries = {
         entry.message.turn_id: entry.message.arrival
-        for entry in said
+        for entry in entries
         if entry.message.turn_id and entry.message.role is Role.USER
     }
-    found: dict[int, int] = {}
-    for entry in said:
+    answered_by_arrival: dict[int, int] = {}
+    for entry in entries:
         message, link = entry.message, entry.link
         guessed = link.parent if link.kind is not LinkKind.NEW or message.sender_id == agent_id else None
-        asked = queries.get(message.turn_id or "") if message.role is Role.ASSISTANT else None
+        queried = queries.get(message.turn_id or "") if message.role is Role.ASSISTANT else None
         corrected = link.kind is LinkKind.CORRECTED
-        answered = guessed if corrected else by_id.get(message.reply_to or "") or asked or guessed
+        answered = guessed if corrected else by_id.get(message.reply_to or "") or queried or guessed
         if answered in arrivals and answered is not None and answered < message.arrival:
-            found[message.arrival] = answered
-    return found
+            answered_by_arrival[message.arrival] = answered
+    return answered_by_arrival
 
 
 def _is_near(at: datetime, times: Sequence[datetime]) -> bool:
@@ -187,15 +189,15 @@ def _without_repeated_subjects(text: str) -> str:
     sentences = [part for part in _SENTENCES.split(text) if any(map(str.isalnum, part))]
     if len(sentences) < 2:
         return text
-    told = sentences[:1]
+    kept_sentences = sentences[:1]
     for before, sentence in itertools.pairwise(sentences):
         rest = _rest(before, sentence)
         if rest is None:
-            told.append(sentence)
+            kept_sentences.append(sentence)
         else:
-            told[-1] = _FULL_STOP.sub(lambda found: ";" if found["mark"] == "." else "；", told[-1])
-            told.append(rest)
-    return _joined(told)
+            kept_sentences[-1] = _FULL_STOP.sub(lambda match: ";" if match["mark"] == "." else "；", kept_sentences[-1])
+            kept_sentences.append(rest)
+    return _joined(kept_sentences)
 
 
 def _rest(before: str, sentence: str) -> str | None:
@@ -218,7 +220,7 @@ def _word_ends(sentence: str) -> set[int]:
 
 
 def _contracted(text: str) -> str:
-    return _DENIALS.sub(lambda found: "can't" if found["can"] else f"{found['verb']}n't", text)
+    return _DENIALS.sub(lambda match: "can't" if match["can"] else f"{match['verb']}n't", text)
 
 
 def _lighter(text: str, most: int) -> str:
@@ -233,8 +235,8 @@ def _lighter(text: str, most: int) -> str:
     kept: list[int] = []
     for at in order:
         tried = sorted([*kept, at])
-        told = _tightened(_joined([clauses[one] for one in tried]), most)
-        if graphemes(told) <= most:
+        lighter = _tightened(_joined([clauses[clause] for clause in tried]), most)
+        if graphemes(lighter) <= most:
             kept = tried
     return _tightened(_joined([clauses[at] for at in kept or order[:1]]), most).rstrip(",，;； ")
 
@@ -247,10 +249,10 @@ def _weight(clause: str, at: int) -> float:
 
 def _joined(parts: Sequence[str]) -> str:
     """Return the parts as one line, with a space after a mark that is not Chinese."""
-    told = ""
+    text = ""
     for part in parts:
-        told += part if not told or told[-1] > "\u2e80" else f" {part}"
-    return told
+        text += part if not text or text[-1] > "\u2e80" else f" {part}"
+    return text
 
 
 MAX_SHORT = 50
@@ -449,8 +451,8 @@ def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS)
 
 def _echoes(text: str, instructions: str) -> bool:
     """Return True if at least half of the text occurs in the instructions word for word."""
-    told, said = _ngrams(instructions), _ngrams(text)
-    return bool(said) and 2 * len(said & told) >= len(said)
+    ngrams_of_instructions, ngrams_of_text = _ngrams(instructions), _ngrams(text)
+    return bool(ngrams_of_text) and 2 * len(ngrams_of_text & ngrams_of_instructions) >= len(ngrams_of_text)
 
 
 def _ngrams(text: str) -> set[tuple[str, ...]]:

@@ -30,8 +30,8 @@ def replay(changes: Iterable[Change], start: Versions | None = None) -> dict[str
 
 def active(versions: Versions) -> list[Memory]:
     """Return the memories in force, oldest lineage first."""
-    found = [memory for memory in versions.values() if memory.status is MemoryStatus.ACTIVE]
-    return sorted(found, key=lambda memory: (memory.created_at, memory.memory_id))
+    active_memories = [memory for memory in versions.values() if memory.status is MemoryStatus.ACTIVE]
+    return sorted(active_memories, key=lambda memory: (memory.created_at, memory.memory_id))
 
 
 def is_followed(change: Change, closed: str) -> bool:
@@ -130,10 +130,10 @@ def snapshots(state: LogState, touches: Iterable[Touch], *, last: int, until: in
     where enough entries follow the last one."""
     for touch in touches:
         state.add(touch)
-        found = state.snapshot()
-        if found is not None and (touch.number == until or touch.number - last >= max(STEP, state.active)):
+        snapshot = state.snapshot()
+        if snapshot is not None and (touch.number == until or touch.number - last >= max(STEP, state.active)):
             last = touch.number
-            yield found
+            yield snapshot
 
 
 class Walk:
@@ -158,10 +158,10 @@ class Walk:
     def take(self, page: Iterable[Touch]) -> None:
         """Process the next page; an empty one ends the walk."""
         before = self.read
-        for one in page:
-            self.read = one.number
-            self._later.append(one)
-            if one.at <= self.at:
+        for touch in page:
+            self.read = touch.number
+            self._later.append(touch)
+            if touch.at <= self.at:
                 self._count()
             elif len(self._later) == LATER:
                 self.done = True
@@ -169,16 +169,16 @@ class Walk:
         self.done = self.read == before
 
     def _count(self) -> None:
-        for one in self._later:
-            _apply(self.in_force, one)
+        for touch in self._later:
+            _apply(self.in_force, touch)
         self.number = self.read
         self._later.clear()
 
     def chosen(self, changes: Iterable[Change]) -> list[Memory]:
         """Return the memories in force, the oldest lineage first; `changes`: of one scope, at least those that made
         them."""
-        found = (one.memory for one in changes if self.in_force.get(one.memory.memory_id) == one.number)
-        return sorted(found, key=_oldest_first)
+        memories = (change.memory for change in changes if self.in_force.get(change.memory.memory_id) == change.number)
+        return sorted(memories, key=_oldest_first)
 
 
 def _apply(in_force: dict[str, int], touch: Touch) -> None:
@@ -227,25 +227,25 @@ def diff(
 
 def origins(start: str, versions: Versions) -> tuple[dict[str, Memory], set[str]]:
     """Return the version and its ancestors by id, and the ids of parents that are not among these versions."""
-    found: dict[str, Memory] = {}
+    memories: dict[str, Memory] = {}
     missing: set[str] = set()
     ahead = [start]
     while ahead:
         name = ahead.pop()
         if name not in versions:
             missing.add(name)
-        elif name not in found:
-            found[name] = versions[name]
+        elif name not in memories:
+            memories[name] = versions[name]
             ahead += versions[name].parents
-    return found, missing
+    return memories, missing
 
 
 def makers(logged: Iterable[Change]) -> dict[str, Change]:
     """Return the change that made each version, by its id; `logged`: the changes of the versions, ascending."""
-    found: dict[str, Change] = {}
+    makers_by_id: dict[str, Change] = {}
     for change in logged:
-        found.setdefault(change.memory.memory_id, change)
-    return found
+        makers_by_id.setdefault(change.memory.memory_id, change)
+    return makers_by_id
 
 
 def _oldest_first(memory: Memory) -> tuple[datetime, str]:
@@ -301,7 +301,7 @@ def reverted(
             action=Action.REVERT,
             memory=memory,
             closes=closes,
-            old_statement=_said(memory, closes, there),
+            old_statement=_old_statement(memory, closes, there),
             reason=reason,
             undoes=evolution_id,
             at=now,
@@ -310,7 +310,7 @@ def reverted(
     ]
 
 
-def _said(memory: Memory, closes: tuple[str, ...], there: Mapping[str, Memory]) -> str | None:
+def _old_statement(memory: Memory, closes: tuple[str, ...], there: Mapping[str, Memory]) -> str | None:
     """Return the lineage's statement so far; None if it was not in force."""
     old = there[closes[0]] if closes else there[memory.memory_id]
     return old.statement if old.status is _ACTIVE else None
@@ -323,10 +323,10 @@ def _check_untouched(
     before = {change.memory.memory_id: change.memory for change in logged if change.number < own[0].number}
     left, names = replay(own, {**there, **before}), touched(own)
     lineages = {left[name].lineage_id for name in names}
-    others = [one for name, one in there.items() if name not in names and one.lineage_id in lineages]
-    later = [one for one in logged if one.number > own[-1].number and one.action is Action.REDACT]
+    others = [memory for name, memory in there.items() if name not in names and memory.lineage_id in lineages]
+    later = [change for change in logged if change.number > own[-1].number and change.action is Action.REDACT]
     changed = [name for name in names if there[name] != left[name]]
-    changed += [one.memory_id for one in others if _is_active(one)]
+    changed += [other.memory_id for other in others if _is_active(other)]
     changed += [change.memory.memory_id for change in later]
     changed += [name for name, memory in back.items() if is_redacted(memory) and _is_deactivated(memory, there[name])]
     if changed:
@@ -337,12 +337,12 @@ def _check_untouched(
 def _as_before(own: Sequence[Change], logged: Iterable[Change]) -> dict[str, Memory]:
     """Return the versions that existed before the evolution touched them, in their earlier state."""
     last = {change.memory.memory_id: change.memory for change in logged if change.number < own[0].number}
-    found: dict[str, Memory] = {}
+    memories: dict[str, Memory] = {}
     for change in own:
         for name in (*change.closes, change.memory.memory_id):
-            if name in last and name not in found:
-                found[name] = replace(last[name], status=_status_before(change, name))
-    return found
+            if name in last and name not in memories:
+                memories[name] = replace(last[name], status=_status_before(change, name))
+    return memories
 
 
 def _status_before(change: Change, name: str) -> MemoryStatus:
@@ -355,20 +355,20 @@ def _steps(
 ) -> Iterator[tuple[Memory, tuple[str, ...]]]:
     """Yield each version in its target state, with the versions it replaces; the last touched first."""
     wanted = {name: back.get(name) or _deprecated(there[name], reason) for name in names}
-    ends = {one.lineage_id: name for name, one in wanted.items() if _is_deactivated(there[name], one)}
-    comes = {one.lineage_id for name, one in wanted.items() if _is_deactivated(one, there[name])}
-    for name, one in reversed(wanted.items()):
-        if _is_deactivated(there[name], one):
-            if one.lineage_id not in comes:
-                yield one, ()
-        elif _is_deactivated(one, there[name]):
-            yield one, (ends[one.lineage_id],) if one.lineage_id in ends else ()
-        elif name in back and one != there[name]:
-            yield one, ()
+    ends = {memory.lineage_id: name for name, memory in wanted.items() if _is_deactivated(there[name], memory)}
+    comes = {memory.lineage_id for name, memory in wanted.items() if _is_deactivated(memory, there[name])}
+    for name, memory in reversed(wanted.items()):
+        if _is_deactivated(there[name], memory):
+            if memory.lineage_id not in comes:
+                yield memory, ()
+        elif _is_deactivated(memory, there[name]):
+            yield memory, (ends[memory.lineage_id],) if memory.lineage_id in ends else ()
+        elif name in back and memory != there[name]:
+            yield memory, ()
 
 
-def _is_deactivated(one: Memory, other: Memory) -> bool:
-    return _is_active(one) and not _is_active(other)
+def _is_deactivated(memory: Memory, other: Memory) -> bool:
+    return _is_active(memory) and not _is_active(other)
 
 
 def _is_active(memory: Memory | None) -> bool:
@@ -395,14 +395,14 @@ Became = Literal["same", "gone", "new"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A part of both texts (`same`), of the old one alone (`gone`), or of the new one alone (`new`)."""
 
     became: Became
     text: str
 
 
-def words_diff(old: str, new: str) -> tuple[Piece, ...]:
+def words_diff(old: str, new: str) -> tuple[TextPiece, ...]:
     """Return the differences between two texts. No piece is empty, no two neighbours are of one kind, and removed text
     precedes its replacement. Never raises on any text."""
     before, after = _words(old), _words(new)
@@ -435,10 +435,10 @@ def _cut(kind: str, run: list[str]) -> list[str]:
     return list(segment("".join(run))) if kind == "han" else ["".join(run)]
 
 
-def _shared(one: Iterable[str], other: Iterable[str]) -> int:
+def _shared(words: Iterable[str], other: Iterable[str]) -> int:
     """Return the number of leading words that both share."""
     count = 0
-    for mine, theirs in zip(one, other, strict=False):
+    for mine, theirs in zip(words, other, strict=False):
         if mine != theirs:
             break
         count += 1
@@ -455,13 +455,18 @@ def _compared(before: list[str], after: list[str]) -> Iterator[_Stretch]:
 
 def _without_small_gaps(pieces: Iterable[_Stretch]) -> list[_Stretch]:
     """Merge white space and punctuation between two changes into the change."""
-    found: list[_Stretch] = []
+    stretches: list[_Stretch] = []
     for became, old, new in (piece for piece in pieces if piece[1] or piece[2]):
-        if became == "changed" and len(found) > 1 and _is_small_gap(found[-1]) and found[-2][0] == "changed":
-            (_, old_crumb, new_crumb), (_, old_before, new_before) = found.pop(), found.pop()
+        if (
+            became == "changed"
+            and len(stretches) > 1
+            and _is_small_gap(stretches[-1])
+            and stretches[-2][0] == "changed"
+        ):
+            (_, old_crumb, new_crumb), (_, old_before, new_before) = stretches.pop(), stretches.pop()
             old, new = old_before + old_crumb + old, new_before + new_crumb + new
-        found.append((became, old, new))
-    return found
+        stretches.append((became, old, new))
+    return stretches
 
 
 def _is_small_gap(piece: _Stretch) -> bool:
@@ -469,12 +474,12 @@ def _is_small_gap(piece: _Stretch) -> bool:
     return became == "same" and not any(_kind(character) in _TELLING for word in words for character in word)
 
 
-def _joined(pieces: Iterable[_Stretch]) -> Iterator[Piece]:
+def _joined(pieces: Iterable[_Stretch]) -> Iterator[TextPiece]:
     for became, old, new in pieces:
         if became == "same":
-            yield Piece("same", "".join(old))
+            yield TextPiece("same", "".join(old))
             continue
         if old:
-            yield Piece("gone", "".join(old))
+            yield TextPiece("gone", "".join(old))
         if new:
-            yield Piece("new", "".join(new))
+            yield TextPiece("new", "".join(new))

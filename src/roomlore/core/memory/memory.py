@@ -143,7 +143,9 @@ class Memory:
 
 def next_end(memories: Iterable[Memory], now: datetime) -> datetime | None:
     """Return when the first of these memories ends after `now`; None if none does."""
-    return min((one.valid_until for one in memories if one.valid_until and one.valid_until > now), default=None)
+    return min(
+        (memory.valid_until for memory in memories if memory.valid_until and memory.valid_until > now), default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

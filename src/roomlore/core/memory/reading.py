@@ -35,8 +35,8 @@ def own_words(message: Message) -> str:
     behind it what was said of its pictures and voice messages. '' if nothing is left."""
     if is_injected(message):
         return ""
-    told = descriptions_of(message)
-    return _without_blocks(f"{message.text} {told}" if told else message.text).strip()
+    described = descriptions_of(message)
+    return _without_blocks(f"{message.text} {described}" if described else message.text).strip()
 
 
 def as_conversation(
@@ -120,8 +120,8 @@ def _without_blocks(text: str) -> str:
 def _line(
     message: StoredMessage, quoted: Mapping[str, StoredMessage], people: Mapping[str, str], characters: int
 ) -> str:
-    said = with_names(own_words(message), people, message.mentions)
-    parts = split_quotes(truncate(said, characters))
+    text = with_names(own_words(message), people, message.mentions)
+    parts = split_quotes(truncate(text, characters))
     first = next((part for part in parts if isinstance(part, Quotation)), None)
     original = quoted.get(message.reply_to or "")
     shown = [_shown(part, original if part is first else None, people) for part in parts]

@@ -43,25 +43,25 @@ def asked_for(question: str) -> tuple[bool, ...]:
 
 def held(statements: Sequence[str]) -> Flags:
     """Return (statements, kinds): what each statement may hold. A kind is held in doubt."""
-    found = [_held(statement[:_READ]) for statement in statements]
-    return np.array(found, np.bool_).reshape(len(statements), len(KINDS))
+    held_kinds = [_held(statement[:_READ]) for statement in statements]
+    return np.array(held_kinds, np.bool_).reshape(len(statements), len(KINDS))
 
 
 def _held(text: str) -> list[bool]:
     folded = text.lower()
     latin = set(_LATIN_WORDS.findall(folded))
     digit = bool(_DIGIT.search(text))
-    found = [not latin.isdisjoint(words) for words in _WORDS]
-    found[0] |= digit
-    found[1] |= digit and bool(_CLOCK.search(folded))
-    found[2] |= bool(_NAME.search(text))
+    kinds = [not latin.isdisjoint(words) for words in _WORDS]
+    kinds[0] |= digit
+    kinds[1] |= digit and bool(_CLOCK.search(folded))
+    kinds[2] |= bool(_NAME.search(text))
     if not text.isascii():
-        found = [flag or bool(kind.search(text)) for flag, kind in zip(found, _CHINESE, strict=True)]
-    return found
+        kinds = [flag or bool(kind.search(text)) for flag, kind in zip(kinds, _CHINESE, strict=True)]
+    return kinds
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class MemoryMatches:
     """The match of each memory with a question, and True for each in a dense script. `weights`: of the
     model."""
 
@@ -133,7 +133,7 @@ _THE_GROUP = lazy_pattern(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MemoryQuestion:
     """A parsed question. `terms`: its distinct content terms. `embed`: the text to embed. `asked`: for each of `KINDS`
     if it asks for it. `dense_script`: it is in a dense script. `phrase`: it is no question."""
 
@@ -145,11 +145,11 @@ class Question:
     phrase: bool
 
 
-def read_question(text: str, *, of_group: bool) -> Question:
+def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
     """Parse a question. `of_group`: True if the memories are a group's. Then "the group" is ignored, since it
     distinguishes nothing and matches any statement with that word; the question is asked about the members."""
     meant = _of_members(text) if of_group else text
-    return Question(
+    return MemoryQuestion(
         text=text,
         terms=tuple(dict.fromkeys(terms(_ASKING.sub(" ", meant))))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
@@ -161,7 +161,7 @@ def read_question(text: str, *, of_group: bool) -> Question:
 
 def _of_members(text: str) -> str:
     text = _GROUP.sub("成员", text)
-    return _THE_GROUP.sub(lambda found: "the members'" if found["of"] else "the members", text)
+    return _THE_GROUP.sub(lambda match: "the members'" if match["of"] else "the members", text)
 
 
 CHINESE = (
@@ -258,14 +258,14 @@ def is_dense_script(text: str) -> bool:
 
 @cache
 def _in_background() -> Mapping[str, int]:
-    found: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for statement in BACKGROUND:
         for term in set(terms(statement)):
-            found[term] += 1
-    return dict(found)
+            counts[term] += 1
+    return dict(counts)
 
 
-class Words:
+class StatementTerms:
     """The terms of a set of statements. `held`: (statements, kinds), the kinds of things that each may hold."""
 
     def __init__(self, statements: Sequence[str]) -> None:
@@ -274,20 +274,20 @@ class Words:
             for term in set(terms(statement)):
                 places[term].append(place)
         self._size = len(statements)
-        self._places = {term: np.array(found, np.int32) for term, found in places.items()}
+        self._places = {term: np.array(rows, np.int32) for term, rows in places.items()}
         self._background = _in_background()
         self.held = held(statements)
 
     def shares(self, wanted: Iterable[str]) -> Floats:
         """Return each statement's share of the wanted terms' worth, in [0, 1]. A term is worth more the fewer
         statements have it, here and in the background; an unknown term counts too."""
-        found, total = np.zeros(self._size), 0.0
+        worths, total = np.zeros(self._size), 0.0
         for term in wanted:
             worth = self._worth(term)
             total += worth
             if term in self._places:
-                found[self._places[term]] += worth
-        shares: Floats = np.minimum(found / total, 1.0) if total > 0 else found
+                worths[self._places[term]] += worth
+        shares: Floats = np.minimum(worths / total, 1.0) if total > 0 else worths
         return shares
 
     def _worth(self, term: str) -> float:
@@ -313,7 +313,7 @@ class Cosines:
         return chosen
 
 
-class Background:
+class BackgroundVectors:
     """The vectors of `BACKGROUND`, (48, dimensions)."""
 
     def __init__(self, vectors: Vectors) -> None:
@@ -322,14 +322,14 @@ class Background:
 
     def cosines(self, question: Vectors) -> Cosines:
         """Return the cosines with the question's vector, (dimensions,)."""
-        found: Floats = (self._vectors @ _of_length_one(question[None])[0]).astype(float)
-        return Cosines(found, self._dense_script)
+        cosines: Floats = (self._vectors @ _of_length_one(question[None])[0]).astype(float)
+        return Cosines(cosines, self._dense_script)
 
 
 def cosines_of(vectors: Vectors, question: Vectors) -> Floats:
     """Return the cosine of each row (n, dimensions) with the question's vector (dimensions,)."""
-    found: Floats = (_of_length_one(vectors) @ _of_length_one(question[None])[0]).astype(float)
-    return found
+    cosines: Floats = (_of_length_one(vectors) @ _of_length_one(question[None])[0]).astype(float)
+    return cosines
 
 
 def _of_length_one(vectors: Vectors) -> Vectors:
@@ -343,17 +343,17 @@ def nearness(memories: Cosines, background: Cosines, sample: Cosines | None = No
     `sample`: of the scope's other memories, if `memories` are only the nearest of very many; otherwise each is compared
     with the rest.
     """
-    found = np.full(memories.values.size, np.nan)
+    nearness_of = np.full(memories.values.size, np.nan)
     for dense_script in (True, False):
         mine = memories.dense_script == dense_script
         if not mine.any():
             continue
         around = background.of_script(dense_script)
         if sample is None:
-            found[mine] = _above_others(memories.values[mine], around)
+            nearness_of[mine] = _above_others(memories.values[mine], around)
         else:
-            found[mine] = _above(memories.values[mine], np.concatenate([around, sample.of_script(dense_script)]))
-    return found
+            nearness_of[mine] = _above(memories.values[mine], np.concatenate([around, sample.of_script(dense_script)]))
+    return nearness_of
 
 
 def _above(values: Floats, around: Floats) -> Floats:
@@ -405,10 +405,10 @@ def _below(value: float, threshold: float) -> str:
 
 
 def score(
-    question: Question,
-    words: Words,
+    question: MemoryQuestion,
+    words: StatementTerms,
     near: Floats | None = None,
-    matches: Matches | None = None,
+    matches: MemoryMatches | None = None,
 ) -> Scores:
     """Return the scores. `near`: from `nearness`; None, or NaN for a memory, if only words count. `matches`: None if no
     comparison was learned for the model."""
@@ -425,15 +425,15 @@ def score(
     return Scores(total, shares, np.where(unknown, 0.0, _logistic(meant)))
 
 
-def _of_words(question: Question, words: Words, weights: Floats) -> tuple[Floats, float]:
+def _of_words(question: MemoryQuestion, words: StatementTerms, weights: Floats) -> tuple[Floats, float]:
     """Return what the constant and the kinds of things asked for add, for each memory, and the weight of the share."""
-    asked, kinds = np.array(question.asked), len(KINDS)
-    held, missing = weights[3 : 3 + kinds] * asked, weights[3 + kinds : _OF_WORDS] * asked
+    question_kinds, kinds = np.array(question.asked), len(KINDS)
+    held, missing = weights[3 : 3 + kinds] * question_kinds, weights[3 + kinds : _OF_WORDS] * question_kinds
     added: Floats = weights[0] + missing.sum() + words.held @ (held - missing)
     return added, float(weights[1] + weights[2] * question.phrase)
 
 
-def _of_meaning(question: Question, near: Floats, matches: Matches | None, weights: Floats) -> Floats:
+def _of_meaning(question: MemoryQuestion, near: Floats, matches: MemoryMatches | None, weights: Floats) -> Floats:
     added: Floats = weights[0] * near + weights[1] * _best_of_others(near)
     if matches is not None:
         across = matches.dense_script != question.dense_script
@@ -441,10 +441,10 @@ def _of_meaning(question: Question, near: Floats, matches: Matches | None, weigh
     return added
 
 
-def evidence(question: Question, words: Words, near: Floats) -> Floats:
+def evidence(question: MemoryQuestion, words: StatementTerms, near: Floats) -> Floats:
     """Return the columns of `EVIDENCE` that need no learned comparison, a row a memory."""
-    asked, shares = np.array(question.asked), words.shares(question.terms)
-    kinds = (*(asked & words.held).T, *(asked & ~words.held).T)
+    wanted_kinds, shares = np.array(question.asked), words.shares(question.terms)
+    kinds = (*(wanted_kinds & words.held).T, *(wanted_kinds & ~words.held).T)
     return np.column_stack(
         [np.ones(shares.size), shares, shares * question.phrase, *kinds, near, _best_of_others(near)]
     ).astype(float)

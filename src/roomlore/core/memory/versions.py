@@ -97,16 +97,16 @@ KnownTo = Callable[[Memory, Sequence[EvidenceRoom]], bool]
 
 def said_there(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
     """Return True if the memory was said in no other rooms than this evidence."""
-    return {one.room_id for one in memory.evidence} <= {one.room_id for one in evidence}
+    return {room.room_id for room in memory.evidence} <= {room.room_id for room in evidence}
 
 
 def heard_there(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
     """Return True if whoever was told all of this evidence was told the memory: it was said in no other rooms, nor
     before or after."""
-    spans = {one.room_id: one for one in evidence}
+    spans = {room.room_id: room for room in evidence}
     return all(
-        one.room_id in spans and spans[one.room_id].first <= one.first and one.last <= spans[one.room_id].last
-        for one in memory.evidence
+        room.room_id in spans and spans[room.room_id].first <= room.first and room.last <= spans[room.room_id].last
+        for room in memory.evidence
     )
 
 
@@ -150,8 +150,8 @@ class InForce:
     ) -> Memory | None:
         """Return a memory with the same statement, of another lineage than `beside`, that those who heard this evidence
         may know: what was said elsewhere may not keep a memory from those who may not know that."""
-        found = self._said.get(normal(statement), ())
-        return next((one for one in found if one.lineage_id != beside and known_to(one, evidence)), None)
+        same = self._said.get(normal(statement), ())
+        return next((memory for memory in same if memory.lineage_id != beside and known_to(memory, evidence)), None)
 
     def all_saying(self, statement: str) -> tuple[Memory, ...]:
         """Return every memory with the same statement."""
@@ -164,16 +164,16 @@ class InForce:
             self._put(change.memory)
 
     def _put(self, memory: Memory) -> None:
-        said = self._where[memory.memory_id] = normal(memory.statement)
-        self._said[said] = (*self._said.get(said, ()), memory)
+        statement = self._where[memory.memory_id] = normal(memory.statement)
+        self._said[statement] = (*self._said.get(statement, ()), memory)
 
     def _drop(self, memory_id: str) -> None:
-        said = self._where.pop(memory_id, None)
-        if said is None:
+        statement = self._where.pop(memory_id, None)
+        if statement is None:
             return
-        rest = tuple(memory for memory in self._said.pop(said) if memory.memory_id != memory_id)
+        rest = tuple(memory for memory in self._said.pop(statement) if memory.memory_id != memory_id)
         if rest:
-            self._said[said] = rest
+            self._said[statement] = rest
 
 
 class Additions:
@@ -215,7 +215,7 @@ class Additions:
         """Make a memory. One for all takes the place of those that say the same to fewer, if nothing is lost by it. It
         has nothing of theirs, as that could tell others what was said where they were not."""
         same = () if new.evidence else self._in_force[new.kind].all_saying(new.statement)
-        narrower = [one for one in same if one.holds(self._now) and _covers(new, one, self._now)]
+        narrower = [memory for memory in same if memory.holds(self._now) and _covers(new, memory, self._now)]
         made = first_version(new, new.memory_id if new.memory_id is not None else self._new_id(), self._now)
         self._log(Action.CREATE, made, new, closes=narrower)
         self._known[made.memory_id] = Lineage(made, made, 1)
@@ -300,19 +300,26 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
     )
 
 
-def said_in(sources: Iterable[Source], said: Mapping[Source, Origin]) -> list[tuple[str, datetime]]:
+def said_in(sources: Iterable[Source], origins: Mapping[Source, Origin]) -> list[tuple[str, datetime]]:
     """Return the room and the times of each of these messages, of sending and of the last edit, without unknown
     ones."""
-    return [(one.room_id, at) for one in sources if one in said for at in (said[one].first, said[one].last)]
+    return [
+        (source.room_id, at)
+        for source in sources
+        if source in origins
+        for at in (origins[source].first, origins[source].last)
+    ]
 
 
-def senders(sources: Iterable[Source], said: Mapping[Source, Origin], *, known: Iterable[str] = ()) -> tuple[str, ...]:
+def senders(
+    sources: Iterable[Source], origins: Mapping[Source, Origin], *, known: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Return who is known to have said it, and the senders of these messages: each once, at most 100."""
-    found = (said[one].sender_id for one in sources if one in said)
-    return tuple(dict.fromkeys((*known, *filter(None, found))))[:MAX_PEOPLE]
+    sender_ids = (origins[source].sender_id for source in sources if source in origins)
+    return tuple(dict.fromkeys((*known, *filter(None, sender_ids))))[:MAX_PEOPLE]
 
 
-def edited(head: Memory, edit: Edit, said: Mapping[Source, Origin]) -> Memory:
+def edited(head: Memory, edit: Edit, origins: Mapping[Source, Origin]) -> Memory:
     """Return the head with the edit applied; the head itself if the edit changes nothing. `said`: the sources.
 
     The evidence grows and never shrinks; what a caller added for all stays for all while it says the same. A share is
@@ -320,8 +327,8 @@ def edited(head: Memory, edit: Edit, said: Mapping[Source, Origin]) -> Memory:
     """
     wanted = _edited(head, edit)
     for_all = not head.evidence and wanted.statement == head.statement
-    evidence = () if for_all else evidence_of(said_in(wanted.sources, said), head.evidence)
-    said_by = senders(edit.sources or (), said, known=wanted.said_by)
+    evidence = () if for_all else evidence_of(said_in(wanted.sources, origins), head.evidence)
+    said_by = senders(edit.sources or (), origins, known=wanted.said_by)
     shared = head.shared_with if (wanted.statement, evidence) == (head.statement, head.evidence) else ()
     return replace(wanted, evidence=evidence, shared_with=shared, said_by=said_by)
 
@@ -411,10 +418,10 @@ def expect(head: Memory, expected: str | None) -> None:
 
 def _same(new: NewMemory, memory: Memory) -> bool:
     """Return True if both are equal; sources may have been added since."""
-    said = (new.scope, new.kind, new.statement, new.confidence, new.category, tuple(new.tags))
+    stored_fields = (new.scope, new.kind, new.statement, new.confidence, new.category, tuple(new.tags))
     stored = (memory.scope, memory.kind, memory.statement, memory.confidence, memory.category, memory.tags)
     span = (new.valid_from, new.valid_until) == (memory.valid_from, memory.valid_until)
-    return span and said == stored and set(new.sources) <= set(memory.sources)
+    return span and stored_fields == stored and set(new.sources) <= set(memory.sources)
 
 
 def _is_unchanged_by_others(new: NewMemory, head: Memory) -> bool:

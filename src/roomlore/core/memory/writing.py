@@ -255,7 +255,7 @@ def check_tags(given: Any) -> tuple[str, ...]:
 
 def check_sources(given: Any) -> tuple[Source, ...]:
     """Return the sources, each once, in order."""
-    sources = tuple(dict.fromkeys(_source(one) for one in _items(given, "sources", "roomlore.Source")))
+    sources = tuple(dict.fromkeys(_source(item) for item in _items(given, "sources", "roomlore.Source")))
     if len(sources) > MAX_SOURCES:
         raise InvalidInput("sources_too_many", count=len(sources), most=MAX_SOURCES)
     return sources
@@ -269,7 +269,7 @@ def _person(given: Any, name: str) -> str:
 
 def _people(given: Any) -> tuple[str, ...]:
     """Return the ids of people, each once, in order."""
-    people = tuple(dict.fromkeys(_person(one, "said_by") for one in _items(given, "said_by", "ids of people")))
+    people = tuple(dict.fromkeys(_person(person, "said_by") for person in _items(given, "said_by", "ids of people")))
     if len(people) > MAX_PEOPLE:
         raise InvalidInput("people_too_many", count=len(people), most=MAX_PEOPLE)
     if "" in people:
@@ -279,17 +279,19 @@ def _people(given: Any) -> tuple[str, ...]:
 
 def _check_evidence(given: Any) -> tuple[EvidenceRoom, ...]:
     rooms = _items(given, "evidence", "roomlore.EvidenceRoom")
-    for one in rooms:
-        if not isinstance(one, EvidenceRoom) or not isinstance(one.room_id, str) or not one.room_id:
-            raise InvalidInput("evidence_invalid", value=f"{one!r:.80}")
-        if not one.first <= one.last:
-            raise InvalidInput("evidence_reversed", room=f"{one.room_id!r:.60}")
+    for room in rooms:
+        if not isinstance(room, EvidenceRoom) or not isinstance(room.room_id, str) or not room.room_id:
+            raise InvalidInput("evidence_invalid", value=f"{room!r:.80}")
+        if not room.first <= room.last:
+            raise InvalidInput("evidence_reversed", room=f"{room.room_id!r:.60}")
     return evidence_of((), rooms)
 
 
 def refuse_unknown(sources: Iterable[Source], there: Container[Source]) -> None:
     """Raise `InvalidInput` that names the sources, three at most, whose messages are not there."""
-    unknown = [f"{one.message_id[:40]!r} of room {one.room_id[:40]!r}" for one in sources if one not in there]
+    unknown = [
+        f"{source.message_id[:40]!r} of room {source.room_id[:40]!r}" for source in sources if source not in there
+    ]
     if unknown:
         more = Phrase("and_more", count=len(unknown) - _SHOWN) if len(unknown) > _SHOWN else ""
         raise InvalidInput("sources_unknown", messages=", ".join(unknown[:_SHOWN]), more=more)
@@ -309,7 +311,7 @@ def check_reason(given: Any) -> str:
 
 def _source(given: Any) -> Source:
     ids = (given.room_id, given.message_id) if isinstance(given, Source) else ()
-    if not ids or not all(isinstance(one, str) and 0 < len(one) <= MAX_ID_CHARS for one in ids):
+    if not ids or not all(isinstance(given_id, str) and 0 < len(given_id) <= MAX_ID_CHARS for given_id in ids):
         raise InvalidInput("source_invalid", value=f"{given!r:.80}", most=MAX_ID_CHARS)
     return Source(*ids)
 

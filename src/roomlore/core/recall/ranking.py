@@ -42,7 +42,7 @@ _END = lazy_pattern(_CLOSE, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TopicPart:
     """A text of the topic, and its weight."""
 
     text: str
@@ -53,7 +53,7 @@ class Part:
 class Topic:
     """The topic. `parts`: its texts, the oldest first. `asked`: the user's last message, '' if there is none."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TopicPart, ...] = ()
     asked: str = ""
 
     @property
@@ -69,19 +69,19 @@ def topic_of(messages: Sequence[ConversationMessage], max_turns: int) -> Topic:
     of the one after it, and an answer half of a question. Each message is weighted separately, so that a long answer
     does not dominate the question that follows it.
     """
-    parts: list[Part] = []
-    asked, turn = "", 0
+    parts: list[TopicPart] = []
+    query, turn = "", 0
     for message in reversed(messages if max_turns > 0 else ()):
         text = _own(message)
         if not text:
             continue
         user = message.role == "user"
-        parts.append(Part(text, _OLDER**turn * (1.0 if user else _ANSWER)))
+        parts.append(TopicPart(text, _OLDER**turn * (1.0 if user else _ANSWER)))
         if user:
-            asked, turn = asked or text, turn + 1
+            query, turn = query or text, turn + 1
             if turn >= max_turns:
                 break
-    return Topic(tuple(reversed(parts)), asked)
+    return Topic(tuple(reversed(parts)), query)
 
 
 def _own(message: ConversationMessage) -> str:
@@ -116,8 +116,8 @@ _SUBJECT = 0.5
 def concepts(text: str) -> dict[str, float]:
     """Return the roots of a text and the subjects it names, each with its weight. A repeated root counts less each
     time."""
-    found = {word: 1 + math.log(often) for word, often in Counter(roots(text)).items()}
-    return found | {f"<{name}>": _SUBJECT for name in sorted(subjects(text))}
+    word_weights = {word: 1 + math.log(often) for word, often in Counter(roots(text)).items()}
+    return word_weights | {f"<{name}>": _SUBJECT for name in sorted(subjects(text))}
 
 
 class Vocabulary:
@@ -131,16 +131,16 @@ class Vocabulary:
 
     def count(self, text: str) -> Counted:
         """Return the words of a fact."""
-        found = concepts(text)
-        places = [self._places.setdefault(word, len(self._places)) for word in found]
-        return Counted(np.array(places, np.int32), np.fromiter(found.values(), float, len(found)))
+        word_weights = concepts(text)
+        places = [self._places.setdefault(word, len(self._places)) for word in word_weights]
+        return Counted(np.array(places, np.int32), np.fromiter(word_weights.values(), float, len(word_weights)))
 
     def place(self, word: str) -> int:
         """Return the index of a word; -1 if no fact has it."""
         return self._places.get(word, -1)
 
 
-class WordIndex:
+class FactWords:
     """The words of facts. `counted`: a row for each fact, all by one vocabulary, which may contain further words.
     `used`: the number of distinct words of the facts."""
 
@@ -151,17 +151,17 @@ class WordIndex:
         rows = np.repeat(np.arange(self.size, dtype=np.int32), sizes)
         places = np.concatenate([np.zeros(0, np.int32), *(line.places for line in counted)])
         weights = np.concatenate([np.zeros(0), *(line.weights for line in counted)])
-        found = np.bincount(places, minlength=len(vocabulary))
-        self._rarity = np.log((1 + self.size) / (1 + found)) + 1
+        counts = np.bincount(places, minlength=len(vocabulary))
+        self._rarity = np.log((1 + self.size) / (1 + counts)) + 1
         weights = weights * self._rarity[places]
         lengths = np.sqrt(np.bincount(rows, weights * weights, minlength=self.size))
         weights /= np.where(lengths > 0, lengths, 1)[rows]
         by_word = np.argsort(places, kind="stable")
         self._rows, self._weights = rows[by_word], weights[by_word]
-        self._starts = np.concatenate([[0], np.cumsum(found)])
-        self.used = int(np.count_nonzero(found))
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self.used = int(np.count_nonzero(counts))
 
-    def similarities(self, parts: Sequence[Part]) -> Floats:
+    def similarities(self, parts: Sequence[TopicPart]) -> Floats:
         """Return the cosine of each fact with each part, as their weighted mean, in [0, 1]."""
         wanted: dict[str, float] = defaultdict(float)
         total = 0.0
@@ -177,10 +177,10 @@ class WordIndex:
         """Return each fact's share of those words of the text that any fact has, weighted by rarity, in [0, 1]."""
         known = sorted({self._place(word) for word in concepts(text)} - {-1})
         worth = [(place, float(self._rarity[place]) ** 2) for place in known]
-        found = np.zeros(self.size)
+        reach = np.zeros(self.size)
         for place, worth_of_word in worth:
-            found[self._rows[self._span(place)]] += worth_of_word
-        return found / (sum(worth_of_word for _, worth_of_word in worth) or 1.0)
+            reach[self._rows[self._span(place)]] += worth_of_word
+        return reach / (sum(worth_of_word for _, worth_of_word in worth) or 1.0)
 
     def own(self, words: Iterable[str]) -> set[str]:
         """Return those of the words that at most one of the facts has."""
@@ -200,11 +200,11 @@ class WordIndex:
         return {word: weight / length for word, weight in weights.items()}
 
     def _sum(self, wanted: Iterable[tuple[int, float]]) -> Floats:
-        found = [(self._span(place), weight) for place, weight in wanted if place >= 0]
-        if not found:
+        spans = [(self._span(place), weight) for place, weight in wanted if place >= 0]
+        if not spans:
             return np.zeros(self.size)
-        rows = np.concatenate([self._rows[span] for span, _ in found])
-        weights = np.concatenate([self._weights[span] * weight for span, weight in found])
+        rows = np.concatenate([self._rows[span] for span, _ in spans])
+        weights = np.concatenate([self._weights[span] * weight for span, weight in spans])
         return np.bincount(rows, weights, minlength=self.size).astype(float)
 
     def _place(self, word: str) -> int:
@@ -249,13 +249,13 @@ def searchable(memory: Memory) -> str:
 class Safety:
     """The pinned facts and the safety facts of a set, by their places."""
 
-    def __init__(self, memories: Sequence[Memory], words: WordIndex) -> None:
+    def __init__(self, memories: Sequence[Memory], words: FactWords) -> None:
         self._words = words
         self.pinned = [place for place, memory in enumerate(memories) if is_pinned(memory)]
         self._declared = {place for place, memory in enumerate(memories) if is_declared(memory.category)}
-        found = [p for p, m in enumerate(memories) if p in self._declared or is_safety(m.statement)]
-        self._subjects = {place: subjects(memories[place].statement) for place in found}
-        self._telling = {place: words.own(_content(memories[place].statement)) for place in found}
+        safety_places = [p for p, m in enumerate(memories) if p in self._declared or is_safety(m.statement)]
+        self._subjects = {place: subjects(memories[place].statement) for place in safety_places}
+        self._telling = {place: words.own(_content(memories[place].statement)) for place in safety_places}
 
     def first(self, topic: Topic, score: Floats, tokens: Ints, budget: int, nearness: Floats | None) -> list[int]:
         """Return the places of the facts that come before all others, in their order.
@@ -264,32 +264,32 @@ class Safety:
         budget, those of the same field, such as an allergy to a drug where any medicine is talked of.
         """
         named = subjects(topic.text)
-        said = set(roots(topic.text))
+        topic_roots = set(roots(topic.text))
         near, same_field = [], []
         for place, own in self._subjects.items():
-            if own & named - FIELDS or self._telling[place] & said or _is_near(nearness, place):
+            if own & named - FIELDS or self._telling[place] & topic_roots or _is_near(nearness, place):
                 near.append(place)
             elif own & named:
                 same_field.append(place)
-        found = dict.fromkeys((*self.pinned, *_best_first(near, score)))
-        left = _SHARE * budget - sum(int(tokens[place]) for place in found)
+        places = dict.fromkeys((*self.pinned, *_best_first(near, score)))
+        left = _SHARE * budget - sum(int(tokens[place]) for place in places)
         for place in _best_first(same_field, score):
             left -= int(tokens[place])
             if left < 0:
                 break
-            found[place] = None
-        return list(found)
+            places[place] = None
+        return list(places)
 
     def reserved(self, first: Sequence[int], score: Floats, tokens: Ints, budget: int) -> list[int]:
         """Return the places of the other safety facts that have room kept for them, declared ones before recognised
         ones."""
-        left, found = _RESERVED * budget, []
+        left, places = _RESERVED * budget, []
         others = [place for place in self._subjects if place not in set(first)]
         for place in sorted(others, key=lambda place: (place not in self._declared, -score[place], place)):
             if tokens[place] <= left:
                 left -= int(tokens[place])
-                found.append(place)
-        return found
+                places.append(place)
+        return places
 
 
 def _content(statement: str) -> set[str]:
@@ -345,11 +345,11 @@ class FactSet:
         self._complete(count)
         used = [self._ready[key] for key in self._keys]
         self._ready = dict(zip(self._keys, used, strict=True))
-        self.tokens: Ints = np.array([one.tokens for one in used], np.int64)
+        self.tokens: Ints = np.array([fact.tokens for fact in used], np.int64)
         self.frame = sum(count([HEAD, TAIL]))
         self.confidence: Floats = np.array([confidence_of(m) for m in self.memories], float)
         self._fading = [place for place, m in enumerate(self.memories) if _fades(m)]
-        self.words = WordIndex(self._vocabulary, [one.counted for one in used])
+        self.words = FactWords(self._vocabulary, [fact.counted for fact in used])
         self.places = {memory.memory_id: place for place, memory in enumerate(self.memories)}
         self.safety = Safety(self.memories, self.words)
 
@@ -357,9 +357,9 @@ class FactSet:
         """Return the confidence of each fact; for a group memory without one, its decayed strength."""
         if not self._fading:
             return self.confidence
-        found = self.confidence.copy()
-        found[self._fading] = [strength_at(self.memories[place], now) for place in self._fading]
-        return found
+        confidence = self.confidence.copy()
+        confidence[self._fading] = [strength_at(self.memories[place], now) for place in self._fading]
+        return confidence
 
     def __len__(self) -> int:
         return len(self.memories)

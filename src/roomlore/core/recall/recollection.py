@@ -130,21 +130,21 @@ class Recollection:
 MAX_SCOPES = 100
 
 
-def otherwise(options: RecallOptions, asked: OverriddenRecall) -> RecallOptions:
+def otherwise(options: RecallOptions, overrides: OverriddenRecall) -> RecallOptions:
     """Return the options with every one that was asked for. Raises `InvalidInput`."""
-    if asked.similarity is not None and asked.similarity not in get_args(Similarity):
+    if overrides.similarity is not None and overrides.similarity not in get_args(Similarity):
         raise InvalidInput(
             "choice_unknown",
             name="similarity",
-            value=f"{asked.similarity!r:.40}",
+            value=f"{overrides.similarity!r:.40}",
             known=", ".join(get_args(Similarity)),
         )
     given: dict[str, Any] = {
-        "max_tokens": _whole("max_tokens", asked.max_tokens),
-        "max_context_turns": _whole("max_context_turns", asked.max_context_turns),
-        "similarity_weight": _weight("similarity_weight", asked.similarity_weight),
-        "confidence_weight": _weight("confidence_weight", asked.confidence_weight),
-        "similarity": asked.similarity,
+        "max_tokens": _whole("max_tokens", overrides.max_tokens),
+        "max_context_turns": _whole("max_context_turns", overrides.max_context_turns),
+        "similarity_weight": _weight("similarity_weight", overrides.similarity_weight),
+        "confidence_weight": _weight("confidence_weight", overrides.confidence_weight),
+        "similarity": overrides.similarity,
     }
     return replace(options, **{name: value for name, value in given.items() if value is not None})
 
@@ -172,7 +172,7 @@ def check_conversation(conversation_id: str | None) -> None:
 def check_previous(previous: Sequence[str]) -> Sequence[str]:
     """Return the ids. Raises `InvalidInput`."""
     listed = isinstance(previous, Sequence) and not isinstance(previous, str)
-    if not listed or not all(isinstance(one, str) for one in previous):
+    if not listed or not all(isinstance(memory_id, str) for memory_id in previous):
         raise InvalidInput("previous_invalid")
     return previous
 
@@ -209,8 +209,8 @@ def line_of(statement: str, scope: str = "") -> str:
 def text_of(memory: Memory) -> str:
     """Return the statement, with since when it holds and when it ends, if that is known."""
     span = (("from", memory.valid_from), ("until", memory.valid_until))
-    told = " ".join(f"{name} {at:%Y-%m-%d %H:%M} UTC" for name, at in span if at is not None)
-    return f"{memory.statement} ({told})" if told else memory.statement
+    times = " ".join(f"{name} {at:%Y-%m-%d %H:%M} UTC" for name, at in span if at is not None)
+    return f"{memory.statement} ({times})" if times else memory.statement
 
 
 def block_of(lines: Sequence[str]) -> str:

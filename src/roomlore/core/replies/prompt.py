@@ -17,7 +17,7 @@ from roomlore.core.replies.reply import BROKEN_OFF, Tool, ToolResult, about
 from roomlore.core.sessions.session import Language
 from roomlore.core.sessions.window import Count, shown, summary_line, sums_of, turns_of
 from roomlore.core.text import graphemes, truncate
-from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, local, people_of, speaks, spoken_text
+from roomlore.core.transcript import ShownMessage, Speakers, Transcript, is_own, local, people_of, speaks, spoken_text
 
 LONGEST_NAME = 200
 """Characters of a tool's name."""
@@ -105,10 +105,10 @@ def matched(rounds: Sequence[Round], results: Sequence[ToolResult]) -> dict[str,
 
     Raises `InvalidInput` for an unknown call, `Conflict` if another result is stored already.
     """
-    asked = {call.id for one in rounds for call in one.calls}
-    known = {call_id: content for one in rounds for call_id, content in one.results.items()}
+    call_ids = {call.id for round_ in rounds for call in round_.calls}
+    known = {call_id: content for round_ in rounds for call_id, content in round_.results.items()}
     for result in results:
-        if result.tool_call_id not in asked:
+        if result.tool_call_id not in call_ids:
             raise InvalidInput("tool_call_unknown", call=f"{result.tool_call_id!r:.80}")
         if known.get(result.tool_call_id, result.content) != result.content:
             raise Conflict("tool_call_answered", call=f"{result.tool_call_id!r:.80}")
@@ -118,7 +118,7 @@ def matched(rounds: Sequence[Round], results: Sequence[ToolResult]) -> dict[str,
 def own_ids(calls: Sequence[ToolCall], rounds: Sequence[Round]) -> tuple[ToolCall, ...]:
     """Return the calls with ids that are unique in the reply. Servers without call ids restart their numbering with
     every round. A missing or overlong id is replaced."""
-    taken = {call.id for one in rounds for call in one.calls}
+    taken = {call.id for round_ in rounds for call in round_.calls}
     named: list[ToolCall] = []
     for place, call in enumerate(calls):
         given = call.id if len(call.id) <= _LONGEST_ID else ""
@@ -186,19 +186,19 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
     writer = _Writer(material)
     rounds, cut = _cut_results(writer, material, budget, count)
     units = _units(material)
-    found: dict[int, ReplyPrompt] = {}
+    prompts: dict[int, ReplyPrompt] = {}
 
     def fits(left_out: int) -> bool:
         messages = writer.messages(units[left_out:], rounds)
         ids = (*(message.id for message in _in_order(units[left_out:])), material.trigger.id)
         tokens = tokens_of(messages, material.tools, count)
-        found[left_out] = ReplyPrompt(messages, ids, tokens, truncated=cut or left_out > 0)
+        prompts[left_out] = ReplyPrompt(messages, ids, tokens, truncated=cut or left_out > 0)
         return tokens <= budget
 
-    least = 0 if fits(0) else _least(fits, _units_to_drop(units, found[0].tokens - budget, count), len(units) + 1)
+    least = 0 if fits(0) else _least(fits, _units_to_drop(units, prompts[0].tokens - budget, count), len(units) + 1)
     if least > len(units):
-        raise BudgetTooSmall("prompt_too_large", tokens=found[len(units)].tokens, budget=budget)
-    return found[least]
+        raise BudgetTooSmall("prompt_too_large", tokens=prompts[len(units)].tokens, budget=budget)
+    return prompts[least]
 
 
 def _units_to_drop(units: Sequence[_Unit], tokens: int, count: Count) -> int:
@@ -287,8 +287,8 @@ def _turns(window: Sequence[StoredMessage]) -> list[tuple[StoredMessage, ...]]:
 
 def _in_order(units: Iterable[_Unit]) -> list[StoredMessage]:
     """Return the messages in people's order."""
-    found = [message for unit in units for message in unit.messages]
-    return sorted(found, key=lambda message: (message.at, message.arrival))
+    messages = [message for unit in units for message in unit.messages]
+    return sorted(messages, key=lambda message: (message.at, message.arrival))
 
 
 class _Writer:
@@ -307,12 +307,12 @@ class _Writer:
 
     def messages(self, kept: Sequence[_Unit], rounds: Sequence[Round]) -> tuple[ChatMessage, ...]:
         kinds = {unit.kind for unit in kept}
-        *before, asked = self._spoken(kept)
+        *before, question = self._spoken(kept)
         chat = [*self._head("summary" in kinds), *before]
         if "blocks" in kinds:
             chat.append({"role": "user", "name": INJECTED_NAME, "content": _block(self._material.blocks)})
-        chat.append(asked)
-        return (*self._merged(chat), *(message for one in rounds for message in one.chat()))
+        chat.append(question)
+        return (*self._merged(chat), *(message for round_ in rounds for message in round_.chat()))
 
     def _head(self, with_summary: bool) -> Iterator[ChatMessage]:
         """Yield one system message, since templates of several models accept no second one."""
@@ -323,13 +323,13 @@ class _Writer:
 
     def _spoken(self, kept: Sequence[_Unit]) -> list[ChatMessage]:
         """Return the messages of people and the agent, with the message that is replied to last."""
-        answers = {one.message.id: one.answers for one in self._material.context}
+        answers = {member.message.id: member.answers for member in self._material.context}
         window = {message.id for message in self._material.window}
-        far = {one.message.id for one in self._material.context if one.is_far} - window
+        far = {member.message.id for member in self._material.context if member.is_far} - window
         zone, now = self._material.zone, self._material.now
         transcript = Transcript(
             [
-                Shown(m, answers.get(m.id) or m.reply_to, local(m.at, zone), m.id in far)
+                ShownMessage(m, answers.get(m.id) or m.reply_to, local(m.at, zone), m.id in far)
                 for m in (*_in_order(kept), self._material.trigger)
             ],
             speakers=self._speakers,
@@ -370,7 +370,7 @@ def _cut_results(writer: _Writer, material: Material, budget: int, count: Count)
     """Return the rounds, with results cut if they would leave the rest less than a quarter of the window."""
     rounds, cut = list(material.rounds), False
     while rounds and tokens_of(writer.messages((), rounds), material.tools, count) > budget * 3 // 4:
-        longest = max(rounds, key=lambda one: max(map(len, one.results.values()), default=0))
+        longest = max(rounds, key=lambda round_: max(map(len, round_.results.values()), default=0))
         call_id, content = max(longest.results.items(), key=lambda item: len(item[1]), default=("", ""))
         shorter = _half(content) + _CUT
         if len(shorter) >= len(content):

@@ -134,8 +134,8 @@ def result_id(reply_id: str, number: int, place: int) -> str:
 
 def about(message: StoredMessage) -> Mapping[str, Any]:
     """Return the reply loop's metadata of a message, {} if it wrote none."""
-    found = message.metadata.get(REPLY)
-    return found if isinstance(found, Mapping) else {}
+    reply_facts = message.metadata.get(REPLY)
+    return reply_facts if isinstance(reply_facts, Mapping) else {}
 
 
 def calls_as_json(calls: tuple[ToolCall, ...]) -> list[dict[str, str]]:
@@ -236,9 +236,9 @@ def read_conversation(messages: Sequence[Any]) -> Conversation:
     system = [str(message["text"]) for message in read if message["role"] in _SYSTEM]
     return Conversation(
         system=_BETWEEN.join(system) if system else None,
-        earlier=tuple(_said(read[:last])),
+        earlier=tuple(_sent_of(read[:last])),
         asked=Sent(Role.USER, read[last]["text"], read[last]["name"], read[last]["held"]),
-        results=tuple(ToolResult(one["call"], one["text"]) for one in after if one["role"] == "tool"),
+        results=tuple(ToolResult(part["call"], part["text"]) for part in after if part["role"] == "tool"),
     )
 
 
@@ -255,7 +255,7 @@ def _read(number: int, message: Any) -> dict[str, Any]:
         raise InvalidInput("messages_call_missing", number=number)
     texts, held = _parts(number, message.get("content"))
     if role not in ("user", "assistant"):
-        texts += [f"[{one['type']}]" for one in held]
+        texts += [f"[{part['type']}]" for part in held]
     return {
         "role": role,
         "name": name,
@@ -287,12 +287,12 @@ def _parts(number: int, content: Any) -> tuple[list[str], list[dict[str, str]]]:
 
 def _held(kind: str, content: Any) -> dict[str, str]:
     """Return a part that is no text as an attachment. Its content is left out."""
-    told = content if isinstance(content, Mapping) else {}
-    name = truncate(told["filename"], _LONGEST_FILE_NAME) if isinstance(told.get("filename"), str) else ""
+    file = content if isinstance(content, Mapping) else {}
+    name = truncate(file["filename"], _LONGEST_FILE_NAME) if isinstance(file.get("filename"), str) else ""
     return {"type": kind_of(kind), **({"name": name} if name else {})}
 
 
-def _said(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sent]:
+def _sent_of(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sent]:
     """Yield what people and the assistant said. The texts around tool calls are one answer, as they are stored."""
     answer: list[Mapping[str, Any]] = []
     calling = False
@@ -315,8 +315,8 @@ def _said(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sent]:
 
 
 def _answer(parts: Sequence[Mapping[str, Any]]) -> Sent:
-    text = _BETWEEN.join(one["text"] for one in parts if one["text"].strip())
-    return Sent(Role.ASSISTANT, text, held=tuple(held for one in parts for held in one["held"]))
+    text = _BETWEEN.join(part["text"] for part in parts if part["text"].strip())
+    return Sent(Role.ASSISTANT, text, held=tuple(held for part in parts for held in part["held"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,25 +368,25 @@ def matched(
         if whole or number > first:
             new.append(made)
             shown.append(made.id)
-    asked = _message(conversation.asked, who, before, asked=True)
-    known = next((m for m in stored if m.id == asked.id), None)
+    question = _message(conversation.asked, who, before, is_question=True)
+    known = next((m for m in stored if m.id == question.id), None)
     if known is None and again and not who.message_id:
         known = _said_last(conversation.asked, talk, who.speaker_id)
-    return Matched(known or asked, tuple(new), tuple(shown))
+    return Matched(known or question, tuple(new), tuple(shown))
 
 
-def _message(sent: Sent, who: Speaking, before: str, *, asked: bool = False) -> Message:
+def _message(sent: Sent, who: Speaking, before: str, *, is_question: bool = False) -> Message:
     """Return a message of its own, whose id follows from the message before it."""
     if sent.role is Role.ASSISTANT:
         sender, name = who.agent_id, who.agent_name
-    elif asked or not sent.name or sent.name == who.speaker_name:
+    elif is_question or not sent.name or sent.name == who.speaker_name:
         sender, name = who.speaker_id, who.speaker_name
     else:
         sender = name = sent.name
-    told = "\x00".join((before, sent.role.value, sender, sent.text, *(one["type"] for one in sent.held)))
-    own = who.message_id if asked else ""
+    identity = "\x00".join((before, sent.role.value, sender, sent.text, *(part["type"] for part in sent.held)))
+    own = who.message_id if is_question else ""
     return Message(
-        id=own or "chat-" + hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32],
+        id=own or "chat-" + hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32],
         room_id=who.room_id,
         sender_id=sender,
         sender_name=name,
@@ -426,9 +426,9 @@ def _places(earlier: Sequence[Sent], talk: Sequence[StoredMessage]) -> list[int 
                 links.append(link)
             else:
                 ends[at], links[at] = place, link
-    found: list[int | None] = [None] * len(earlier)
+    places: list[int | None] = [None] * len(earlier)
     chain = links[-1] if links else None
     while chain:
         number, place, chain = chain
-        found[number] = len(talk) - 1 - place
-    return found
+        places[number] = len(talk) - 1 - place
+    return places

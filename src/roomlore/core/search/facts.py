@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.mentions import NOBODY, Naming, Renaming, naming_of, renamed
 from roomlore.core.models import Room
-from roomlore.core.search.hits import NEIGHBOURHOOD, FactRows, Floats, Ints, Nearest, Postings, RoomFacts
+from roomlore.core.search.hits import NEIGHBOURHOOD, FactRows, Floats, Ints, MessageFacts, Nearest, Postings
 from roomlore.core.text import alike, fold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 _LIKELY_PARENT = 0.3
 _NONE, _NO_ODDS, _NOT_ONE = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.bool_)
-_NO_FACTS = RoomFacts(
+_NO_FACTS = MessageFacts(
     revision=0,
     sender_ids=(),
     sender_names=(),
@@ -40,12 +40,12 @@ _NO_FACTS = RoomFacts(
 )
 
 
-def facts_of(rows: FactRows, *, revision: int) -> RoomFacts:
+def facts_of(rows: FactRows, *, revision: int) -> MessageFacts:
     """Return the columns of all messages of a room, without deleted ones."""
     return renewed(_NO_FACTS, rows, revision=revision)
 
 
-def renewed(facts: RoomFacts, rows: FactRows, *, revision: int) -> RoomFacts:
+def renewed(facts: MessageFacts, rows: FactRows, *, revision: int) -> MessageFacts:
     """Return the facts with these rows in place of those at their arrivals."""
     visible = ~rows.deleted
     people = _people(facts, rows)
@@ -56,7 +56,7 @@ def renewed(facts: RoomFacts, rows: FactRows, *, revision: int) -> RoomFacts:
     if kept.size and added["arrivals"].size and facts.arrivals[kept[-1]] > added["arrivals"][0]:
         order = np.argsort(columns["arrivals"], kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
-    return RoomFacts(
+    return MessageFacts(
         revision=revision,
         sender_ids=tuple(people),
         sender_names=tuple(people.values()),
@@ -65,22 +65,22 @@ def renewed(facts: RoomFacts, rows: FactRows, *, revision: int) -> RoomFacts:
     )
 
 
-def before(facts: RoomFacts, arrival: int) -> RoomFacts:
+def before(facts: MessageFacts, arrival: int) -> MessageFacts:
     """Return the facts of the messages that arrived before this one; the columns are shared, not copied."""
     end = int(np.searchsorted(facts.arrivals, arrival))
     return replace(facts, **{name: getattr(facts, name)[:end] for name in _PER_MESSAGE})
 
 
-def places(facts: RoomFacts, arrivals: Ints) -> Ints:
+def places(facts: MessageFacts, arrivals: Ints) -> Ints:
     """Return the index of each arrival in the columns; -1 for those that are absent (deleted, or not yet known)."""
     if not facts.arrivals.size:
         return np.full(len(arrivals), -1)
-    found = np.searchsorted(facts.arrivals, arrivals)
-    found[found == facts.arrivals.size] = 0
-    return np.where(facts.arrivals[found] == arrivals, found, -1)
+    row_places = np.searchsorted(facts.arrivals, arrivals)
+    row_places[row_places == facts.arrivals.size] = 0
+    return np.where(facts.arrivals[row_places] == arrivals, row_places, -1)
 
 
-def conversation(facts: RoomFacts, arrival: int, *, limit: int, besides: int | None = None) -> Ints:
+def conversation(facts: MessageFacts, arrival: int, *, limit: int, besides: int | None = None) -> Ints:
     """Return the arrivals of a message and the nearest of its thread, at most `limit`, ascending.
 
     The message it answers, and `besides` if given, are included even if they are of other threads.
@@ -91,7 +91,7 @@ def conversation(facts: RoomFacts, arrival: int, *, limit: int, besides: int | N
     wanted = {arrival, besides if besides is not None else arrival}
     if facts.parent_odds[place] >= _LIKELY_PARENT:
         wanted.add(int(facts.parents[place]))
-    first = np.array(sorted(wanted, key=lambda one: abs(one - arrival)), np.int64)
+    first = np.array(sorted(wanted, key=lambda number: abs(number - arrival)), np.int64)
     first = first[places(facts, first) >= 0][:limit]
     thread = facts.arrivals[facts.threads == facts.threads[place]]
     here = int(np.searchsorted(thread, arrival))
@@ -101,7 +101,7 @@ def conversation(facts: RoomFacts, arrival: int, *, limit: int, besides: int | N
     return np.sort(np.concatenate([first, nearest]))
 
 
-def _people(facts: RoomFacts, rows: FactRows) -> dict[str, str]:
+def _people(facts: MessageFacts, rows: FactRows) -> dict[str, str]:
     people = dict(zip(facts.sender_ids, facts.sender_names, strict=True))
     for sender, name, deleted in zip(rows.sender_ids, rows.sender_names, rows.deleted.tolist(), strict=True):
         if not deleted and (name or sender not in people):
@@ -109,7 +109,7 @@ def _people(facts: RoomFacts, rows: FactRows) -> dict[str, str]:
     return people
 
 
-def _naming(facts: RoomFacts, people: Mapping[str, str], spoke: Mapping[str, int]) -> Naming:
+def _naming(facts: MessageFacts, people: Mapping[str, str], spoke: Mapping[str, int]) -> Naming:
     """Return the naming after senders were added or changed their names."""
     changes = []
     for sender, place in spoke.items():
@@ -122,11 +122,11 @@ def _naming(facts: RoomFacts, people: Mapping[str, str], spoke: Mapping[str, int
 
 def _places_of(people: Iterable[str], wanted: Iterable[str]) -> dict[str, int]:
     """Return the indices of the wanted people that are present."""
-    asked = set(wanted)
-    return {sender: place for place, sender in enumerate(people) if sender in asked}
+    wanted_senders = set(wanted)
+    return {sender: place for place, sender in enumerate(people) if sender in wanted_senders}
 
 
-def _untouched(facts: RoomFacts, changed: Ints) -> Ints:
+def _untouched(facts: MessageFacts, changed: Ints) -> Ints:
     """Return the indices of the messages that no row changes."""
     if not changed.size or not facts.arrivals.size or changed[0] > facts.arrivals[-1]:
         return np.arange(facts.arrivals.size)
@@ -140,7 +140,7 @@ def _columns(rows: FactRows, visible: NDArray[np.bool_], places: Mapping[str, in
 
 
 def chosen(
-    facts: RoomFacts, *, senders: Sequence[str] | None, since: datetime | None, until: datetime | None
+    facts: MessageFacts, *, senders: Sequence[str] | None, since: datetime | None, until: datetime | None
 ) -> Ints | None:
     """Return the arrivals of messages by these senders sent in [since, until); None if no filter is given."""
     if senders is None and since is None and until is None:
@@ -160,14 +160,14 @@ _NAMED_SENDERS = 3
 _MEANT_SENDERS = 5
 
 
-def missing_senders(facts: RoomFacts, senders: Sequence[str] | None) -> str | None:
+def missing_senders(facts: MessageFacts, senders: Sequence[str] | None) -> str | None:
     """Return a sentence about those of these senders who wrote none of the messages, and who may be meant; None if all
     did."""
     if senders is None:
         return None
     wrote = np.unique(facts.senders)
     known = {facts.sender_ids[place]: facts.sender_names[place] for place in wrote.tolist()}
-    missing = [one for one in dict.fromkeys(senders) if one not in known]
+    missing = [sender for sender in dict.fromkeys(senders) if sender not in known]
     if not missing:
         return None
     return " ".join(nobody_has(given, known) for given in missing[:_NAMED_SENDERS])
@@ -177,14 +177,16 @@ def nobody_has(given: str, known: Mapping[str, str]) -> str:
     """Return a sentence which says that nobody has this id, and who may be meant by it. `known`: names by id."""
     called: dict[str, list[str]] = {}
     for sender, name in known.items():
-        for one in dict.fromkeys((sender, name)):
-            called.setdefault(one, []).append(sender)
+        for called_name in dict.fromkeys((sender, name)):
+            called.setdefault(called_name, []).append(sender)
     wanted = given.removeprefix("@")
-    named = [one for one in called if fold(one) == fold(wanted)] or alike(wanted, called)
-    near = list(dict.fromkeys(sender for one in named for sender in called[one]))[:_MEANT_SENDERS]
-    meant = ", ".join(f"{one!r:.80}" + (f" ({known[one]!r:.80})" if known[one] else "") for one in near)
-    said = f"Nobody who wrote here has the id {given!r:.80}"
-    return f"{said}; did you mean {meant}?" if meant else f"{said}."
+    named = [alike_name for alike_name in called if fold(alike_name) == fold(wanted)] or alike(wanted, called)
+    near = list(dict.fromkeys(sender for alike_name in named for sender in called[alike_name]))[:_MEANT_SENDERS]
+    meant = ", ".join(
+        f"{sender_id!r:.80}" + (f" ({known[sender_id]!r:.80})" if known[sender_id] else "") for sender_id in near
+    )
+    problem = f"Nobody who wrote here has the id {given!r:.80}"
+    return f"{problem}; did you mean {meant}?" if meant else f"{problem}."
 
 
 def to_micros(time: datetime) -> int:
@@ -207,35 +209,35 @@ _ROWS = ("sent_at", "senders", "roles", "lengths", "questions", "parents", "pare
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RoomPart:
     """A room in a search of several, with the facts of what may be shown. `whole`: all of it may be."""
 
     room_id: str
-    facts: RoomFacts
+    facts: MessageFacts
     whole: bool = True
 
 
-def allowed(facts: RoomFacts, windows: Sequence[Window], said: Mapping[int, Window]) -> Ints:
+def allowed(facts: MessageFacts, windows: Sequence[Window], windows_by_arrival: Mapping[int, Window]) -> Ints:
     """Return the arrivals of messages that were said within one of these windows. `said`: from when until when, by
     arrival, of those that were not said at their time alone."""
     first, last = facts.sent_at.copy(), facts.sent_at.copy()
-    at = places(facts, np.array(sorted(said), np.int64))
-    spans = [said[int(facts.arrivals[place])] for place in at[at >= 0].tolist()]
-    first[at[at >= 0]] = [to_micros(one.start) for one in spans]
-    last[at[at >= 0]] = [to_micros(one.end) for one in spans]
-    found = np.zeros(first.size, np.bool_)
+    at = places(facts, np.array(sorted(windows_by_arrival), np.int64))
+    spans = [windows_by_arrival[int(facts.arrivals[place])] for place in at[at >= 0].tolist()]
+    first[at[at >= 0]] = [to_micros(span.start) for span in spans]
+    last[at[at >= 0]] = [to_micros(span.end) for span in spans]
+    shown_rows = np.zeros(first.size, np.bool_)
     for window in windows:
-        found |= (to_micros(window.start) <= first) & (last <= to_micros(window.end))
-    return facts.arrivals[found]
+        shown_rows |= (to_micros(window.start) <= first) & (last <= to_micros(window.end))
+    return facts.arrivals[shown_rows]
 
 
-def last_of_senders(facts: RoomFacts, arrivals: Ints) -> list[int]:
+def last_of_senders(facts: MessageFacts, arrivals: Ints) -> list[int]:
     """Return the arrival of the last of these messages by each sender: it tells their name."""
     at = places(facts, arrivals)
     return list(dict(zip(facts.senders[at].tolist(), arrivals.tolist(), strict=True)).values())
 
 
-def part_of(room_id: str, facts: RoomFacts, arrivals: Ints, names: Mapping[str, str]) -> Part:
+def part_of(room_id: str, facts: MessageFacts, arrivals: Ints, names: Mapping[str, str]) -> RoomPart:
     """Return the part of a room that is not wholly shown: these messages, with names by sender. Links are left out,
     since hidden messages had a say in them."""
     at = places(facts, arrivals)
@@ -255,13 +257,13 @@ def part_of(room_id: str, facts: RoomFacts, arrivals: Ints, names: Mapping[str, 
         threads=arrivals,
         **kept,
     )
-    return Part(room_id, shown, whole=False)
+    return RoomPart(room_id, shown, whole=False)
 
 
 class MultiRoom:
     """Rooms as one. `facts`: of all their messages, numbered anew; `numbers`: of the messages, without empty rows."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[RoomPart]) -> None:
         self.parts = parts
         sizes = [part.facts.arrivals.size for part in parts]
         self._starts = np.cumsum([0, *(size + _GAP for size in sizes)])[: len(sizes)] + 1
@@ -270,7 +272,7 @@ class MultiRoom:
         )
         self.facts = self._facts()
 
-    def _facts(self) -> RoomFacts:
+    def _facts(self) -> MessageFacts:
         names: dict[str, str] = {}
         for part in self.parts:
             for sender, name in zip(part.facts.sender_ids, part.facts.sender_names, strict=True):
@@ -278,8 +280,8 @@ class MultiRoom:
         senders = {sender: place for place, sender in enumerate(names)}
         rows = [self._rows(at, senders) for at in range(len(self.parts))]
         size = sum(part.facts.arrivals.size + _GAP for part in self.parts)
-        columns = {name: np.concatenate([one[name] for one in rows]) if rows else _EMPTY[name] for name in _ROWS}
-        return RoomFacts(
+        columns = {name: np.concatenate([row[name] for row in rows]) if rows else _EMPTY[name] for name in _ROWS}
+        return MessageFacts(
             revision=0,
             sender_ids=tuple(names),
             sender_names=tuple(names.values()),
@@ -303,8 +305,8 @@ class MultiRoom:
 
     def numbered(self, at: int, arrivals: Ints) -> Ints:
         """Return the numbers of these messages of a room; -1 for those that are not shown."""
-        found = places(self.parts[at].facts, arrivals)
-        return np.where(found >= 0, found + self._starts[at], -1)
+        rows = places(self.parts[at].facts, arrivals)
+        return np.where(rows >= 0, rows + self._starts[at], -1)
 
     def among(self, chosen: Ints | None) -> Ints:
         """Return the numbers of messages among these, None for all; empty rows are none."""
@@ -321,10 +323,10 @@ class MultiRoom:
         at = int(np.searchsorted(self._starts, number, side="right")) - 1
         return at, int(self.parts[at].facts.arrivals[number - self._starts[at]])
 
-    def postings(self, words: Sequence[str], found: Sequence[Postings | None]) -> Postings:
+    def postings(self, words: Sequence[str], postings_of_parts: Sequence[Postings | None]) -> Postings:
         """Return the postings of all rooms as those of one. `found`: of each room, None if it is gone meanwhile."""
-        columns = [self._posted(at, one) for at, one in enumerate(found) if one is not None]
-        which, numbers, counts, lengths = (_numbers([one[place] for one in columns]) for place in range(4))
+        columns = [self._posted(at, posting) for at, posting in enumerate(postings_of_parts) if posting is not None]
+        which, numbers, counts, lengths = (_numbers([column[place] for column in columns]) for place in range(4))
         order = np.lexsort((numbers, which))
         facts = self.facts
         return Postings(
@@ -342,23 +344,25 @@ class MultiRoom:
             lengths=lengths[order],
         )
 
-    def _posted(self, at: int, found: Postings) -> tuple[Ints, Ints, Ints, Ints]:
-        which = np.repeat(np.arange(found.ends.size), np.diff(found.ends, prepend=0))
-        numbers = self.numbered(at, found.arrivals)
+    def _posted(self, at: int, postings: Postings) -> tuple[Ints, Ints, Ints, Ints]:
+        which = np.repeat(np.arange(postings.ends.size), np.diff(postings.ends, prepend=0))
+        numbers = self.numbered(at, postings.arrivals)
         kept = numbers > 0
-        return which[kept], numbers[kept], found.counts[kept], found.lengths[kept]
+        return which[kept], numbers[kept], postings.counts[kept], postings.lengths[kept]
 
-    def nearest(self, found: Sequence[Sequence[Nearest]]) -> list[Nearest]:
+    def nearest(self, parts: Sequence[Sequence[Nearest]]) -> list[Nearest]:
         """Return for each text the nearest of all rooms. `found`: of each room, for each text."""
         return [
-            self._nearest([one[text] if text < len(one) else None for one in found])
-            for text in range(max(map(len, found), default=0))
+            self._nearest([part[text] if text < len(part) else None for part in parts])
+            for text in range(max(map(len, parts), default=0))
         ]
 
-    def _nearest(self, found: Sequence[Nearest | None]) -> Nearest:
-        its = [(self.numbered(at, one.numbers), one.similarities) for at, one in enumerate(found) if one is not None]
-        numbers = _numbers([one for one, _ in its])
-        similar: Floats = np.concatenate([np.zeros(0), *(one for _, one in its)])
+    def _nearest(self, parts: Sequence[Nearest | None]) -> Nearest:
+        its = [
+            (self.numbered(at, part.numbers), part.similarities) for at, part in enumerate(parts) if part is not None
+        ]
+        numbers = _numbers([column for column, _ in its])
+        similar: Floats = np.concatenate([np.zeros(0), *(column for _, column in its)])
         order = np.lexsort((numbers, -similar))
         order = order[numbers[order] > 0][:NEIGHBOURHOOD]
         return Nearest(numbers=numbers[order], similarities=similar[order])
@@ -379,7 +383,7 @@ _EMPTY_ROW = {
     "parent_odds": np.array([0.0]),
     "threads": np.array([-1]),
 }
-_EMPTY = {name: one[:0] for name, one in _EMPTY_ROW.items()}
+_EMPTY = {name: array[:0] for name, array in _EMPTY_ROW.items()}
 
 
 def _numbers(columns: Sequence[Ints]) -> Ints:

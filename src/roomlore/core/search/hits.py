@@ -103,7 +103,7 @@ class Postings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoomFacts:
+class MessageFacts:
     """The properties of each message of a room that ranking needs, in order of arrival, without deleted messages.
 
     `senders` are indices into `sender_ids`; `roles` indices into `ROLES`; `lengths` are words as indexed; `parents` and

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from roomlore.core import lexicon
 from roomlore.core.attachments import caption_of, found_words
 from roomlore.core.dates import TimeSpan
-from roomlore.core.mentions import Utterance, sounds_like_agent, utterances
+from roomlore.core.mentions import SpokenText, sounds_like_agent, utterances
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import (
@@ -24,9 +24,9 @@ from roomlore.core.search.hits import (
     EmbeddingModel,
     Floats,
     Ints,
+    MessageFacts,
     Nearest,
     Postings,
-    RoomFacts,
     SearchWeights,
 )
 from roomlore.core.text import terms
@@ -69,7 +69,7 @@ class SearchQuery:
 def read_query(
     text: str,
     *,
-    facts: RoomFacts,
+    facts: MessageFacts,
     spans: Sequence[TimeSpan] = (),
     now: datetime | None = None,
     weights: SearchWeights = WEIGHTS,
@@ -114,7 +114,7 @@ def _is_frame(content: str) -> bool:
     return all(term in _FRAME for term in terms(_FRAME_HAN.sub(" ", content)))
 
 
-def _in_dialogue(lines: Sequence[Utterance], weights: SearchWeights) -> Mapping[str, float]:
+def _in_dialogue(lines: Sequence[SpokenText], weights: SearchWeights) -> Mapping[str, float]:
     own = {at for at, line in enumerate(lines) if not sounds_like_agent(line.speaker)}
     latest = max(own, default=-1)
     counts: dict[str, float] = {}
@@ -125,7 +125,7 @@ def _in_dialogue(lines: Sequence[Utterance], weights: SearchWeights) -> Mapping[
     return counts
 
 
-def _own_words(lines: Sequence[Utterance]) -> str:
+def _own_words(lines: Sequence[SpokenText]) -> str:
     return " ".join(line.said for line in lines if not sounds_like_agent(line.speaker))[-_EMBEDDED_CHARS:]
 
 
@@ -139,11 +139,11 @@ def _voice(text: str) -> Voice:
     return "agent" if asker is None or (other is not None and other.start() < asker.start()) else "asker"
 
 
-def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:
+def agent_messages(facts: MessageFacts) -> NDArray[np.bool_]:
     """Return True for an agent's messages: by role or, since many exports have no roles, by the sender's name."""
     bots = facts.naming.agents
-    found: NDArray[np.bool_] = facts.roles == ROLES.index(Role.ASSISTANT)
-    return found | np.isin(facts.senders, bots) if bots else found
+    is_agent: NDArray[np.bool_] = facts.roles == ROLES.index(Role.ASSISTANT)
+    return is_agent | np.isin(facts.senders, bots) if bots else is_agent
 
 
 WORDS_MODEL = EmbeddingModel(name="words-2", dimensions=0)
@@ -158,8 +158,8 @@ def indexed_words(message: Message) -> list[str]:
 
 def passage(message: Message) -> str:
     """Return the text to embed for the message; empty if there is none."""
-    said = " ".join(part for part in (message.text.strip(), caption_of(message).strip()) if part)
-    return f"{message.sender_name or message.sender_id}: {said}" if said else ""
+    text = " ".join(part for part in (message.text.strip(), caption_of(message).strip()) if part)
+    return f"{message.sender_name or message.sender_id}: {text}" if text else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class Matches:
         return table
 
 
-def matches(query: SearchQuery, postings: Postings, facts: RoomFacts, weights: SearchWeights) -> Matches:
+def matches(query: SearchQuery, postings: Postings, facts: MessageFacts, weights: SearchWeights) -> Matches:
     """Return the matches of a question in a room, without messages that the facts do not contain."""
     sizes = postings.ends.copy()
     sizes[1:] -= postings.ends[:-1]
@@ -214,11 +214,11 @@ def matches(query: SearchQuery, postings: Postings, facts: RoomFacts, weights: S
     return Matches(rows=rows, terms=terms, values=values, worth=worth)
 
 
-def _rarity(found: NDArray[np.int64], count: int) -> Floats:
-    return np.log1p((np.maximum(count - found, 0) + 0.5) / (found + 0.5))
+def _rarity(having: NDArray[np.int64], count: int) -> Floats:
+    return np.log1p((np.maximum(count - having, 0) + 0.5) / (having + 0.5))
 
 
-def rows_of(facts: RoomFacts, arrivals: Ints) -> Ints:
+def rows_of(facts: MessageFacts, arrivals: Ints) -> Ints:
     """Return the index of each arrival in the columns; -1 for those that are absent."""
     known = facts.arrivals
     if not known.size:
@@ -244,7 +244,7 @@ class Near:
     nearness: Floats
 
 
-def nearness(dense: Sequence[Nearest], facts: RoomFacts) -> Near:
+def nearness(dense: Sequence[Nearest], facts: MessageFacts) -> Near:
     """Return each message's best similarity and mean nearness over several lists.
 
     Nearness is the distance of a similarity above the least one found, in quarters of their standard deviation; the

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roomlore.core.dates import closeness
-from roomlore.core.search.hits import WEIGHTS, Floats, Ints, Nearest, Postings, RoomFacts, SearchWeights
+from roomlore.core.search.hits import WEIGHTS, Floats, Ints, MessageFacts, Nearest, Postings, SearchWeights
 from roomlore.core.search.query import Matches, Near, SearchQuery, agent_messages, matches, nearness, rows_of
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def around(rows: Ints, size: int) -> Ints:
     return np.flatnonzero(near)
 
 
-def once(make: Callable[[RoomFacts, SearchWeights], T], facts: RoomFacts, weights: SearchWeights) -> T:
+def once(make: Callable[[MessageFacts, SearchWeights], T], facts: MessageFacts, weights: SearchWeights) -> T:
     """Return `make(facts, weights)`, made once for these facts: no question changes it."""
     key = make, weights
     if key not in facts.derived:
@@ -45,11 +45,11 @@ class _Pairs(NamedTuple):
     forth: Floats
 
 
-def _all_pairs(facts: RoomFacts, weights: SearchWeights) -> Sequence[_Pairs]:
+def _all_pairs(facts: MessageFacts, weights: SearchWeights) -> Sequence[_Pairs]:
     return _pairs(np.arange(facts.arrivals.size), facts, weights)
 
 
-def _pairs(rows: Ints, facts: RoomFacts, weights: SearchWeights) -> Sequence[_Pairs]:
+def _pairs(rows: Ints, facts: MessageFacts, weights: SearchWeights) -> Sequence[_Pairs]:
     """Return the pairs of these rows, which ascend, at each distance up to `REACH`."""
     pairs = []
     for distance in range(1, REACH + 1):
@@ -138,14 +138,14 @@ _NONE = np.zeros(0, np.int64)
 NO_ANSWERS = Answers(questions=_NONE, rows=_NONE, shares=np.zeros(0))
 
 
-def answers(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Answers:
+def answers(word_matches: Matches, facts: MessageFacts, weights: SearchWeights) -> Answers:
     """Return the answers to the room's echoes of a query with these matches."""
-    shares = found.shares(facts.arrivals.size)
-    asked, likeness = _echoes(found, shares, facts, weights)
-    if not asked.size or not weights.answer:
+    shares = word_matches.shares(facts.arrivals.size)
+    asking_rows, likeness = _echoes(word_matches, shares, facts, weights)
+    if not asking_rows.size or not weights.answer:
         return NO_ANSWERS
-    linked = _linked(asked, facts, weights)
-    near = _near(asked, linked, facts, weights)
+    linked = _linked(asking_rows, facts, weights)
+    near = _near(asking_rows, linked, facts, weights)
     questions, rows, odds = (np.concatenate(columns) for columns in zip(linked, near, strict=True))
     others = facts.senders[rows] != facts.senders[questions]
     questions, rows, odds = questions[others], rows[others], odds[others]
@@ -157,7 +157,7 @@ def answers(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Answers
     np.maximum.at(best, questions, odds)
     kept = odds > 0
     questions, rows, odds = questions[kept], rows[kept], odds[kept]
-    likeness = likeness[np.searchsorted(asked, questions)]
+    likeness = likeness[np.searchsorted(asking_rows, questions)]
     return Answers(questions=questions, rows=rows, shares=likeness * odds / best[questions])
 
 
@@ -168,14 +168,14 @@ def _most(rows: Ints, worth: Floats) -> Ints:
     return np.sort(rows[::-1][np.argsort(-worth[::-1], kind="stable")[:_MAX]])
 
 
-def _echoes(found: Matches, shares: Floats, facts: RoomFacts, weights: SearchWeights) -> tuple[Ints, Floats]:
+def _echoes(word_matches: Matches, shares: Floats, facts: MessageFacts, weights: SearchWeights) -> tuple[Ints, Floats]:
     """Return the questions that only repeat the query, and the degree to which each does, in (0, 1].
 
     Likeness is the share of the query's worth that the message matches, times the share of the message's words that the
     query has; the sender's name counts as one of the words. It counts 0 below `echo_from` and 1 above `echo_to`.
     """
-    asking = facts.questions[found.rows]
-    counts = np.bincount(found.rows[asking], minlength=facts.arrivals.size)
+    asking = facts.questions[word_matches.rows]
+    counts = np.bincount(word_matches.rows[asking], minlength=facts.arrivals.size)
     rows = np.flatnonzero(counts)
     shared = np.minimum(counts[rows] / np.maximum(facts.lengths[rows] - 1, 1), 1.0)
     likeness = shares[rows] * shared
@@ -186,17 +186,17 @@ def _echoes(found: Matches, shares: Floats, facts: RoomFacts, weights: SearchWei
     return most, likeness if most is rows else likeness[np.searchsorted(rows, most)]
 
 
-def _parents(facts: RoomFacts, _: SearchWeights) -> Ints:
+def _parents(facts: MessageFacts, _: SearchWeights) -> Ints:
     """Return the row of each message's parent; the number of rows if there is none."""
     rows = rows_of(facts, facts.parents)
     return np.where(rows >= 0, rows, facts.arrivals.size)
 
 
-def _linked(asked: Ints, facts: RoomFacts, weights: SearchWeights) -> tuple[Ints, Ints, Floats]:
+def _linked(question_rows: Ints, facts: MessageFacts, weights: SearchWeights) -> tuple[Ints, Ints, Floats]:
     """Return questions, the rows whose links lead to them within a few hops, and the probability of those links."""
     parents = once(_parents, facts, weights)
-    questions, found, odds = [asked[:0]], [asked[:0]], [np.zeros(0)]
-    above, roots, odds_above = asked, asked, np.ones(asked.size)
+    questions, answers_linked, odds = [question_rows[:0]], [question_rows[:0]], [np.zeros(0)]
+    above, roots, odds_above = question_rows, question_rows, np.ones(question_rows.size)
     for _ in range(_HOPS):
         is_above = np.zeros(parents.size + 1, np.bool_)
         is_above[above] = True
@@ -207,9 +207,9 @@ def _linked(asked: Ints, facts: RoomFacts, weights: SearchWeights) -> tuple[Ints
         place = np.searchsorted(above, parents[rows])
         roots, odds_above, above = roots[place], odds_above[place] * facts.parent_odds[rows], rows
         questions.append(roots)
-        found.append(rows)
+        answers_linked.append(rows)
         odds.append(odds_above)
-    return np.concatenate(questions), np.concatenate(found), np.concatenate(odds)
+    return np.concatenate(questions), np.concatenate(answers_linked), np.concatenate(odds)
 
 
 def _are_in(values: Ints, few: Ints) -> NDArray[np.bool_]:
@@ -223,16 +223,16 @@ def _are_in(values: Ints, few: Ints) -> NDArray[np.bool_]:
 
 
 def _near(
-    asked: Ints, linked: tuple[Ints, Ints, Floats], facts: RoomFacts, weights: SearchWeights
+    question_rows: Ints, linked: tuple[Ints, Ints, Floats], facts: MessageFacts, weights: SearchWeights
 ) -> tuple[Ints, Ints, Floats]:
     """Return questions, the rows right after them, and the probability that these answer; lower if a link points
     elsewhere."""
     size = facts.arrivals.size
-    after = asked[:, None] + _NEXT
+    after = question_rows[:, None] + _NEXT
     there = np.minimum(after, size - 1)
-    together = np.abs(facts.sent_at[there] - facts.sent_at[asked][:, None]) < weights.pause_hours * _HOUR
+    together = np.abs(facts.sent_at[there] - facts.sent_at[question_rows][:, None]) < weights.pause_hours * _HOUR
     places, steps = (together & (after < size)).nonzero()
-    questions, rows = asked[places], after[places, steps]
+    questions, rows = question_rows[places], after[places, steps]
     elsewhere = ~_are_in(questions * size + rows, np.sort(linked[0] * size + linked[1]))
     odds = weights.next_answers * weights.next_fades**steps
     return questions, rows, odds * (1 - np.where(elsewhere, facts.parent_odds[rows] ** 2, 0.0))
@@ -300,7 +300,7 @@ def rank(
     *,
     postings: Postings,
     dense: Sequence[Nearest],
-    facts: RoomFacts,
+    facts: MessageFacts,
     limit: int,
     only: Ints | None = None,
     weights: SearchWeights = WEIGHTS,
@@ -314,18 +314,18 @@ def rank(
     size = facts.arrivals.size
     if not size or limit < 1:
         return []
-    found = matches(query, postings, facts, weights)
+    word_matches = matches(query, postings, facts, weights)
     near = nearness(dense, facts) if dense else None
-    passed = answers(found, facts, weights)
+    passed = answers(word_matches, facts, weights)
     if query.only_then:
         only = _sent_then(query, facts, only)
         rows = rows_of(facts, only)
     else:
-        rows = _candidates(found, near, passed, query, facts, only)
+        rows = _candidates(word_matches, near, passed, query, facts, only)
     if not rows.size:
         return []
     passed = passed.among(rows, size)
-    signals = _signals(query, found, near, passed, rows, facts, weights)
+    signals = _signals(query, word_matches, near, passed, rows, facts, weights)
     nearby = _of(near.nearness, rows) if near else None
     fused = signals.kind if query.only_then else _fused(signals, passed, nearby, weights)
     fused = fused.round(_DIGITS)
@@ -334,14 +334,14 @@ def rank(
         fused = np.where(np.isin(arrivals, only), fused, 0.0)
     order = _best(fused, limit)
     best = passed.best()
-    asked = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
+    questions = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
     least = 1.0 if query.only_then else _MIN
-    return _listed(order, fused, signals, arrivals, asked, least=least)
+    return _listed(order, fused, signals, arrivals, questions, least=least)
 
 
 def before_fall(ranked: list[Ranked], query: SearchQuery, *, by_meaning: bool) -> list[Ranked]:
     """Return the hits before the score falls off; all if the query asks for nothing but a time."""
-    return ranked if query.only_then else ranked[: near_best([one.score for one in ranked], by_meaning=by_meaning)]
+    return ranked if query.only_then else ranked[: near_best([hit.score for hit in ranked], by_meaning=by_meaning)]
 
 
 def near_best(scores: Sequence[float], *, by_meaning: bool) -> int:
@@ -351,7 +351,7 @@ def near_best(scores: Sequence[float], *, by_meaning: bool) -> int:
     return sum(score >= share * scores[0] for score in scores)
 
 
-def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
+def _sent_then(query: SearchQuery, facts: MessageFacts, only: Ints | None) -> Ints:
     """Return the arrivals in the times asked for, of `only` if given."""
     then = facts.arrivals[closeness(query.spans, facts.sent_at.astype(float)) >= 1]
     return then if only is None else np.intersect1d(then, only)
@@ -359,19 +359,24 @@ def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
 
 def _best(values: Floats, limit: int) -> Ints:
     """Return the indices of the highest values above 0, at most `limit`, highest first; ties in order."""
-    found = values[values > 0]  # `np.partition` is slow where many values are equal, as those without a match are
-    least = np.partition(found, found.size - limit)[found.size - limit] if limit < found.size else _TINIEST
+    positive = values[values > 0]  # `np.partition` is slow where many values are equal, as those without a match are
+    least = np.partition(positive, positive.size - limit)[positive.size - limit] if limit < positive.size else _TINIEST
     places = np.flatnonzero(values >= least)
     return places[(-values[places]).argsort(kind="stable")][:limit]
 
 
 def _candidates(
-    found: Matches, near: Near | None, passed: Answers, query: SearchQuery, facts: RoomFacts, only: Ints | None
+    word_matches: Matches,
+    near: Near | None,
+    passed: Answers,
+    query: SearchQuery,
+    facts: MessageFacts,
+    only: Ints | None,
 ) -> Ints:
     size = facts.arrivals.size
     if size <= ALL_RANKED:
         return np.arange(size)
-    scores = found.scores(size)
+    scores = word_matches.scores(size)
     best = np.argpartition(-scores, _CENTRES)[:_CENTRES]
     centres = [best[scores[best] > 0], passed.questions, passed.rows]
     if near is not None:
@@ -393,22 +398,22 @@ def _candidates(
 
 def _signals(
     query: SearchQuery,
-    found: Matches,
+    word_matches: Matches,
     near: Near | None,
     passed: Answers,
     rows: Ints,
-    facts: RoomFacts,
+    facts: MessageFacts,
     weights: SearchWeights,
 ) -> _Signals:
     size = facts.arrivals.size
-    table = found.table(rows, size)
-    total = max(float(found.worth.sum()), 1e-9)
-    own = table @ found.worth
+    table = word_matches.table(rows, size)
+    total = max(float(word_matches.worth.sum()), 1e-9)
+    own = table @ word_matches.worth
     words = own / total
     pairs = once(_all_pairs, facts, weights) if rows.size == size else _pairs(rows, facts, weights)
     return _Signals(
         words=words,
-        neighbours=gained(table, found.worth, own, pairs) / total,
+        neighbours=gained(table, word_matches.worth, own, pairs) / total,
         meaning=_of(near.similarity, rows) if near else None,
         answers=passed.passed(words) if passed.rows.size else None,
         speaker=_are_of(_of(facts.senders, rows), query.people, len(facts.sender_ids)) if query.people else None,
@@ -430,14 +435,14 @@ def _are_of(senders: Ints, people: Sequence[int], known: int) -> Floats:
     return named[senders]
 
 
-def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
+def _voice(query: SearchQuery, facts: MessageFacts) -> Floats:
     """Return 1 for messages of the side meant, in a room with an agent."""
     agents = agent_messages(facts)
     wanted = agents if query.voice == "agent" else ~agents
     return wanted.astype(float) if agents.any() else np.zeros(agents.size)
 
 
-def _kinds(facts: RoomFacts, w: SearchWeights) -> Floats:
+def _kinds(facts: MessageFacts, w: SearchWeights) -> Floats:
     """Lower questions and messages of a few words."""
     shortness = _SHORTNESS[np.minimum(facts.lengths, _SHORTNESS.size - 1)]
     kinds: Floats = (1 - w.question * facts.questions) * (1 - w.short * shortness)
@@ -461,7 +466,7 @@ def _fused(signals: _Signals, passed: Answers, near: Floats | None, w: SearchWei
 
 
 def _listed(
-    order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, asked: Sequence[int | None], *, least: float
+    order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, questions: Sequence[int | None], *, least: float
 ) -> list[Ranked]:
     """Return the rows in this order, each with the question that it answers. The first score is the best of its kinds
     of evidence; the others fall with the fused score."""
@@ -473,24 +478,28 @@ def _listed(
     scores = (evidence * fused[order] / fused[order[0]]).tolist()
     return [
         Ranked(
-            arrival=arrival, score=score, signals=dict(zip(_SHOWN, row, strict=True)), reason=_reason(row), question=one
+            arrival=arrival,
+            score=score,
+            signals=dict(zip(_SHOWN, row, strict=True)),
+            reason=_reason(row),
+            question=question,
         )
-        for arrival, score, row, one in zip(
-            arrivals[order].tolist(), scores, zip(*columns, strict=True), asked, strict=True
+        for arrival, score, row, question in zip(
+            arrivals[order].tolist(), scores, zip(*columns, strict=True), questions, strict=True
         )
     ]
 
 
 def _shown(signal: Floats | None, order: Ints) -> list[float]:
     """Return the values of a signal in this order, at most 1."""
-    return [0.0] * order.size if signal is None else [min(one, 1.0) for one in signal[order].tolist()]
+    return [0.0] * order.size if signal is None else [min(value, 1.0) for value in signal[order].tolist()]
 
 
 def _reason(values: Sequence[float]) -> str:
-    said = [
+    reasons = [
         words % value if "%" in words else words
         for words, value in zip(_EVIDENCE, values, strict=False)
         if value >= _WORTH_SAYING
     ] or ["only a weak match"]
     kind = values[-1]
-    return ", ".join([*said, _SHOWN["kind"] % kind] if kind < _WHOLE else said)
+    return ", ".join([*reasons, _SHOWN["kind"] % kind] if kind < _WHOLE else reasons)

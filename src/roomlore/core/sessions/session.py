@@ -261,7 +261,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueCheckpoint:
     """A checkpoint that roomlore has to make: not before `at`, after `tries` failed attempts, for a model with a window
     of `window` tokens (0 if unknown)."""
 
@@ -271,7 +271,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CheckpointRequest:
     """The first context under the checkpoint in force that asked for one: its `checkpoint_token`, and the time."""
 
     token: str
@@ -297,10 +297,10 @@ class Session:
     patient_id: str | None = None
     agent_key: str = ""
     boundary: int = 0
-    asked: Asked | None = None
+    asked: CheckpointRequest | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
-    due: Due | None = None
+    due: DueCheckpoint | None = None
     marks: int = 0
     created_at: datetime
     updated_at: datetime
@@ -423,10 +423,10 @@ class Batch:
         following messages belong to it."""
         turn = self.turn_id
         for opening, group in groupby(self.messages, key=_opens):
-            said = list(group)
-            if opening and any(message.role == Role.USER for message in said):
+            messages = list(group)
+            if opening and any(message.role == Role.USER for message in messages):
                 turn = self.new_id()
-            yield from (message if message.turn_id else replace(message, turn_id=turn) for message in said)
+            yield from (message if message.turn_id else replace(message, turn_id=turn) for message in messages)
 
     def _complete(self, message: Message) -> Message:
         if message.room_id not in ("", self.conversation_id):
@@ -503,12 +503,15 @@ class Turn:
         `before`: the stored messages of the turn, by id; values filled in then are kept, so that adding a turn is
         idempotent."""
         query_id, answer_id = self.ids()
-        asked = self._message(query_id, self.user_id or user, Role.USER, self.query)
+        question = self._message(query_id, self.user_id or user, Role.USER, self.query)
         answered = self._message(answer_id, self.agent_code or _AGENT, Role.ASSISTANT, self.answer)
-        if answered and (asked or query_id in before):
+        if answered and (question or query_id in before):
             answered = replace(answered, reply_to=query_id)
-        told = [message for message in (asked, answered) if message]
-        return [self._repeated(one, before[one.id]) if one.id in before else self._at(one, now) for one in told]
+        pair = [message for message in (question, answered) if message]
+        return [
+            self._repeated(message, before[message.id]) if message.id in before else self._at(message, now)
+            for message in pair
+        ]
 
     def _at(self, message: Message, now: datetime) -> Message:
         return replace(message, sent_at=self.sent_at or now)

@@ -42,7 +42,7 @@ _TURNS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnMessages:
     """Messages that belong together, in order of arrival; never empty."""
 
     messages: tuple[SessionMessage, ...]
@@ -69,7 +69,7 @@ def shown(message: StoredMessage) -> SessionMessage:
     )
 
 
-def turns_of(messages: Iterable[SessionMessage]) -> list[Turn]:
+def turns_of(messages: Iterable[SessionMessage]) -> list[TurnMessages]:
     """Return messages in order of arrival as turns, in the order they began.
 
     Messages with one turn id are one turn, wherever they are. Without an id a user's message begins a turn and
@@ -88,10 +88,10 @@ def turns_of(messages: Iterable[SessionMessage]) -> list[Turn]:
         if message.turn_id:
             by_id[message.turn_id] = group
         group.append(message)
-    return [Turn(tuple(group)) for group in groups]
+    return [TurnMessages(tuple(group)) for group in groups]
 
 
-def flat(turns: Iterable[Turn]) -> list[SessionMessage]:
+def flat(turns: Iterable[TurnMessages]) -> list[SessionMessage]:
     """Return the messages of the turns in order of arrival."""
     return sorted((message for turn in turns for message in turn.messages), key=lambda message: message.arrival)
 
@@ -134,8 +134,8 @@ def as_chat(summary: str, messages: Iterable[SessionMessage], tongue: Language) 
     """Return the same as role and content. A tool's message has the role `assistant`, since chat models accept the role
     `tool` only beside its call. Some refuse a message without content, so one without a text is omitted."""
     head = [{"role": "system", "content": summary_line(summary, tongue)}] if summary else []
-    said = [{"role": _chat_role(message.role), "content": message.text} for message in messages if message.text]
-    return (*head, *said)
+    chat = [{"role": _chat_role(message.role), "content": message.text} for message in messages if message.text]
+    return (*head, *chat)
 
 
 def _chat_role(role: Role) -> str:
@@ -211,7 +211,7 @@ class Segment:
         return [message for message in self.messages if message.arrival > self.session.covered]
 
     @cached_property
-    def turns(self) -> Sequence[Turn]:
+    def turns(self) -> Sequence[TurnMessages]:
         return turns_of(self.messages)
 
     def language(self) -> Language:
@@ -224,7 +224,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownWindow:
     """The part that fits: the turns shown, both forms of them, their tokens with the query, and the loss.
 
     `source`: the messages that the next summary is to be made of, whether they fit or not.
@@ -232,7 +232,7 @@ class Shown:
     """
 
     source: tuple[SessionMessage, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnMessages, ...]
     history: str
     messages: tuple[dict[str, str], ...]
     tokens: int
@@ -257,14 +257,14 @@ class Shown:
         return self.truncated or self.ratio(options) >= options.threshold
 
 
-def verbatim(turns: Sequence[Turn], *, covered: int, recent_turns: int) -> list[Turn]:
+def verbatim(turns: Sequence[TurnMessages], *, covered: int, recent_turns: int) -> list[TurnMessages]:
     """Return the turns to show: all with a message that is not covered, and never fewer than the last
     `recent_turns`."""
     first_open = next((place for place, turn in enumerate(turns) if turn.last > covered), len(turns))
     return list(turns[min(first_open, max(0, len(turns) - recent_turns)) :])
 
 
-def _parts(turns: Sequence[Turn], covered: int) -> list[Turn]:
+def _parts(turns: Sequence[TurnMessages], covered: int) -> list[TurnMessages]:
     """Return the turns in the order in which they may be dropped: covered ones first, the oldest first. A turn that is
     partly covered is split."""
     old = list(takewhile(lambda turn: turn.first <= covered, turns))
@@ -273,9 +273,9 @@ def _parts(turns: Sequence[Turn], covered: int) -> list[Turn]:
     return [*before, *split, *turns[len(old) :]]
 
 
-def _part(turn: Turn, belongs: Callable[[int], bool]) -> Turn | None:
+def _part(turn: TurnMessages, belongs: Callable[[int], bool]) -> TurnMessages | None:
     messages = tuple(message for message in turn.messages if belongs(message.arrival))
-    return Turn(messages) if messages else None
+    return TurnMessages(messages) if messages else None
 
 
 def reopened(segment: Segment, options: WindowOptions, count: Count) -> Segment:
@@ -297,12 +297,12 @@ def reopened(segment: Segment, options: WindowOptions, count: Count) -> Segment:
     return replace(segment, session=replace(segment.session, checkpoint=lower))
 
 
-def turns_after(turns: Sequence[Turn], arrival: int) -> int:
+def turns_after(turns: Sequence[TurnMessages], arrival: int) -> int:
     """Return the number of turns that began after this arrival."""
     return sum(turn.first > arrival for turn in turns)
 
 
-def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> Shown:
+def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> ShownWindow:
     """Return the session inside the window. If necessary, drop what the summary covers, then the oldest whole turns.
     Raises `BudgetTooSmall` if the summary and the query alone are too long."""
     covered, tongue = segment.session.covered, segment.language()
@@ -317,7 +317,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     left = {message.arrival for turn in dropped for message in turn.messages}
     whole = sum(left.isdisjoint(message.arrival for message in turn.messages) for turn in wanted)
     few = whole < min(options.recent_turns, len(turns))
-    return Shown(
+    return ShownWindow(
         source=tuple(source.uncovered()),
         turns=tuple(part for turn in wanted if (part := _part(turn, lambda arrival: arrival not in left))),
         history=kept.text,
@@ -328,7 +328,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     )
 
 
-def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: SessionValue) -> SessionContext:
+def context_of(segment: Segment, shown: ShownWindow, options: WindowOptions, value: SessionValue) -> SessionContext:
     """Return the shown part as the result for a caller. `value`: the session for other programs."""
     session, checkpoint = segment.session, segment.session.checkpoint
     new, tongue = segment.uncovered(), segment.language()
@@ -375,8 +375,8 @@ class Mark:
     @classmethod
     def read(cls, token: object) -> "Mark | None":
         """Return the mark with this token; None if it is no token."""
-        found = _TOKEN.fullmatch(token) if isinstance(token, str) else None
-        return cls(int(found[1]), found[2] == "1", found[3], found[4]) if found else None
+        match = _TOKEN.fullmatch(token) if isinstance(token, str) else None
+        return cls(int(match[1]), match[2] == "1", match[3], match[4]) if match else None
 
     def holds(self, segment: Segment) -> bool:
         """Return True if what the context was made from is there as it was; messages that came later do not count."""
@@ -414,13 +414,13 @@ def mark_in(context: SessionContext | str | None, conversation_id: str) -> Mark 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    turns: Sequence[Turn]
+    turns: Sequence[TurnMessages]
     messages: Sequence[SessionMessage]
     text: str
     tokens: int
 
 
-def _fitting(summary: str, turns: Sequence[Turn], tongue: Language, budget: int, count: Count) -> _Fit:
+def _fitting(summary: str, turns: Sequence[TurnMessages], tongue: Language, budget: int, count: Count) -> _Fit:
     """Return the most of the last turns that fit. Line counts give the starting point, the count of the whole text
     decides."""
     first = _first_to_try(summary, turns, tongue, budget, count) if _is_long(turns, budget) else 0
@@ -441,24 +441,24 @@ def _fitting(summary: str, turns: Sequence[Turn], tongue: Language, budget: int,
     return fit
 
 
-def _may_hold(turn: Turn, room: int, tongue: Language, count: Count) -> bool:
+def _may_hold(turn: TurnMessages, room: int, tongue: Language, count: Count) -> bool:
     """Return True if a turn may fit in so many tokens: where lines meet, a tokenizer may merge two tokens into one."""
     own = list(lines(turn.messages, tongue))
     return sum(count(own)) <= room + len(own)
 
 
-def _is_long(turns: Sequence[Turn], budget: int) -> bool:
+def _is_long(turns: Sequence[TurnMessages], budget: int) -> bool:
     """Return True if the turns are surely too long, so that counting all of them is wasted work."""
     return sum(len(message.text) for turn in turns for message in turn.messages) > LONG_TOKEN * budget
 
 
-def _fit(summary: str, turns: Sequence[Turn], tongue: Language, count: Count) -> _Fit:
+def _fit(summary: str, turns: Sequence[TurnMessages], tongue: Language, count: Count) -> _Fit:
     messages = flat(turns)
     text = as_text(summary, messages, tongue)
     return _Fit(turns, messages, text, count([text])[0] if text else 0)
 
 
-def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget: int, count: Count) -> int:
+def _first_to_try(summary: str, turns: Sequence[TurnMessages], tongue: Language, budget: int, count: Count) -> int:
     """Return the first turn that may fit, by the sum of the lines' tokens.
 
     The sum nearly always equals the whole text's count: tokens do not cross a line's end.

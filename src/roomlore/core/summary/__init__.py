@@ -27,7 +27,7 @@ def cut(text: str, max_tokens: int, count: Callable[[Sequence[str]], list[int]])
     """Return the longest beginning of a text that fits, in whole graphemes; '' if none does."""
     if count([text])[0] <= max_tokens:
         return text
-    ends = [0, *(found.end() for found in GRAPHEME.finditer(text))]
+    ends = [0, *(match.end() for match in GRAPHEME.finditer(text))]
     return text[: ends[_most(text, ends, max_tokens, count)]].rstrip()
 
 
@@ -35,13 +35,13 @@ def cut_at_sentence(text: str, max_tokens: int, count: Callable[[Sequence[str]],
     """Return the longest beginning of whole sentences that fits; if not even one does, of whole graphemes."""
     if count([text])[0] <= max_tokens:
         return text
-    ends = [0, *(found.end() for found in _SENTENCE.finditer(text))]
+    ends = [0, *(match.end() for match in _SENTENCE.finditer(text))]
     return text[: ends[_most(text, ends, max_tokens, count)]].rstrip() or cut(text, max_tokens, count)
 
 
 def sentence_parts(text: str) -> list[str]:
     """Return the sentences of a text with all that is between them, so that together they are the text."""
-    ends = [0, *(found.end() for found in _SENTENCE.finditer(text)), len(text)]
+    ends = [0, *(match.end() for match in _SENTENCE.finditer(text)), len(text)]
     return [text[start:end] for start, end in itertools.pairwise(ends) if end > start]
 
 
@@ -73,24 +73,26 @@ _MARGIN = 12
 _FULL_WIDTH = tuple("。！？…；”’」』）")
 
 
-def extract(previous: str, said: Sequence[SpeakerText], *, max_tokens: int, count: Count) -> str:
+def extract(previous: str, speeches: Sequence[SpeakerText], *, max_tokens: int, count: Count) -> str:
     """Return a summary in at most `max_tokens` tokens of the `previous` one ('' if none) and the messages after it.
 
     Sentences in order of time, shortened to a clause if that is better, under their speakers' labels, a line for each
     change of speaker. '' only if all texts are blank or not one character fits. The same input gives the same summary;
     no input raises. Reads the first 20,000 characters of each message.
     """
-    found = units(previous, said)
-    chosen = fitting(list(by_worth(found, max_tokens, count)), max_tokens, count)
+    all_units = units(previous, speeches)
+    chosen = fitting(list(by_worth(all_units, max_tokens, count)), max_tokens, count)
     if chosen:
-        return rendered(_extended(chosen, found, max_tokens, count))
-    return next((short for text in _plain(previous, said) if (short := cut(text, max_tokens, count))), "")
+        return rendered(_extended(chosen, all_units, max_tokens, count))
+    return next((short for text in _plain(previous, speeches) if (short := cut(text, max_tokens, count))), "")
 
 
-def _plain(previous: str, said: Sequence[SpeakerText]) -> Iterator[str]:
+def _plain(previous: str, speeches: Sequence[SpeakerText]) -> Iterator[str]:
     """Yield the fallback texts if no sentence fits or none has a word."""
     yield from (line.strip() for line in previous.splitlines() if line.strip())
-    yield from (f"{label_of(one.speaker)}{' '.join(one.text.split())}" for one in said if one.text.strip())
+    yield from (
+        f"{label_of(speech.speaker)}{' '.join(speech.text.split())}" for speech in speeches if speech.text.strip()
+    )
 
 
 def rendered(chosen: Sequence[Unit]) -> str:
@@ -105,54 +107,54 @@ def rendered(chosen: Sequence[Unit]) -> str:
     return text
 
 
-def by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[Unit]:
+def by_worth(all_units: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[Unit]:
     """Yield units, best first, no two of one sentence; ends some way after the budget is spent."""
-    costs = _costs(found, count)
-    weights = _weights(found)
-    said: set[str] = set()
+    costs = _costs(all_units, count)
+    weights = _weights(all_units)
+    spoken_words: set[str] = set()
 
     def gain(at: int) -> float:
-        unit = found[at]
+        unit = all_units[at]
         most = sum(weights[word] for word in unit.words)
-        worth = sum(weights[word] * (_AGAIN if word in said else 1) for word in unit.words)
+        worth = sum(weights[word] * (_AGAIN if word in spoken_words else 1) for word in unit.words)
         whole = _WHOLE * min(1.0, len(unit.words) / _FEWEST)
         importance = math.exp(unit.importance * worth / most) if unit.importance and most else 1.0
         return unit.odds * importance * (worth + whole) / costs[at][1]
 
-    queue = [(-gain(at), at) for at in range(len(found)) if costs[at][0] <= max_tokens]
+    queue = [(-gain(at), at) for at in range(len(all_units)) if costs[at][0] <= max_tokens]
     heapq.heapify(queue)
     taken: set[int] = set()
     spent = 0
     while queue and spent <= max_tokens + _MARGIN * max(costs[queue[0][1]][0], 1):
         _, at = heapq.heappop(queue)
-        if found[at].place in taken:
+        if all_units[at].place in taken:
             continue
         now = -gain(at)
         # Gains only decrease as words are covered, so a unit that still leads is the best of all.
         if queue and now > queue[0][0]:
             heapq.heappush(queue, (now, at))
             continue
-        taken.add(found[at].place)
-        said.update(found[at].words)
+        taken.add(all_units[at].place)
+        spoken_words.update(all_units[at].words)
         spent += costs[at][0]
-        yield found[at]
+        yield all_units[at]
 
 
-def _costs(found: Sequence[Unit], count: Count) -> list[tuple[int, float]]:
+def _costs(all_units: Sequence[Unit], count: Count) -> list[tuple[int, float]]:
     """Return the tokens of each unit by itself, and with its share of the label."""
-    labels = list(dict.fromkeys(unit.label for unit in found))
+    labels = list(dict.fromkeys(unit.label for unit in all_units))
     shares = dict(zip(labels, count([f"\n{label}" for label in labels]), strict=True))
-    alone = count([unit.text for unit in found])
-    return [(tokens, tokens + _LABEL_SHARE * shares[unit.label]) for unit, tokens in zip(found, alone, strict=True)]
+    alone = count([unit.text for unit in all_units])
+    return [(tokens, tokens + _LABEL_SHARE * shares[unit.label]) for unit, tokens in zip(all_units, alone, strict=True)]
 
 
-def _weights(found: Sequence[Unit]) -> dict[str, float]:
+def _weights(all_units: Sequence[Unit]) -> dict[str, float]:
     """Return the rarity of each word among the sentences."""
     places = defaultdict[str, set[int]](set)
-    for unit in found:
+    for unit in all_units:
         for word in unit.words:
             places[word].add(unit.place)
-    sentences = len({unit.place for unit in found})
+    sentences = len({unit.place for unit in all_units})
     return {word: rarity(len(held), sentences) for word, held in places.items()}
 
 
@@ -172,9 +174,9 @@ def fitting(order: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
     return chosen
 
 
-def _extended(chosen: Sequence[Unit], found: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
+def _extended(chosen: Sequence[Unit], all_units: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
     """Return the chosen units, best first, extended to whole sentences if there is room."""
-    wholes = {unit.place: unit for unit in reversed(found)}
+    wholes = {unit.place: unit for unit in reversed(all_units)}
     grown = [wholes[unit.place] for unit in chosen]
     left = max_tokens - count([rendered(chosen)])[0]
     if count([rendered(grown)])[0] <= max_tokens:
@@ -242,15 +244,15 @@ def accepted(answer: str, *, max_tokens: int, count: Count) -> str:
 
 def refuses(answer: str) -> bool:
     """Return True if an answer is no summary but an apology, a refusal, or an offer of help."""
-    told = sentences_of(head(answer[:_READ]))
-    read = told[:_REFUSED_IN] + (told[-1:] if len(answer) <= _SHORT else [])
+    sentences = sentences_of(head(answer[:_READ]))
+    read = sentences[:_REFUSED_IN] + (sentences[-1:] if len(answer) <= _SHORT else [])
     return any(_REFUSAL.search(sentence) for sentence in read)
 
 
 def echoes(answer: str, instructions: str) -> bool:
     """Return True if an answer repeats the instructions that asked for it."""
-    said, asked = _runs(answer), _runs(instructions)
-    return bool(said) and len(said & asked) >= _ECHOED * len(said)
+    runs_of_answer, runs_of_instructions = _runs(answer), _runs(instructions)
+    return bool(runs_of_answer) and len(runs_of_answer & runs_of_instructions) >= _ECHOED * len(runs_of_answer)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -279,23 +281,23 @@ def shortened(summary: str, max_tokens: int, count: Count) -> str:
 
 def _joined(parts: Sequence[str], kept: Collection[int]) -> str:
     """Return the parts at these places as they stand, with the space before what is left out between two of them."""
-    told, gap = list[str](), ""
+    parts_joined, gap = list[str](), ""
     for at, part in enumerate(parts):
         if at in kept:
-            told.append(part if part[:1].isspace() else gap + part)
+            parts_joined.append(part if part[:1].isspace() else gap + part)
             gap = ""
         else:
             gap = gap or part[: len(part) - len(part.lstrip())]
-    return "".join(told).strip()
+    return "".join(parts_joined).strip()
 
 
-def completed(summary: str, previous: str, said: Sequence[SpeakerText], *, max_tokens: int, count: Count) -> str:
+def completed(summary: str, previous: str, speeches: Sequence[SpeakerText], *, max_tokens: int, count: Count) -> str:
     """Return a model's summary with the sentences it lacks of those that must not be lost, in at most `max_tokens`
     tokens.
 
     `previous`, `said`: what it summarises. What is added stands below it, under its speakers' labels.
     """
-    lacking = _lacking(summary, units(previous, said), max_tokens, count)
+    lacking = _lacking(summary, units(previous, speeches), max_tokens, count)
     room = max_tokens - count([f"{summary}\n"])[0]
     grave = [unit for unit in lacking if unit.importance >= SAFETY]
     added = fitting(grave, max_tokens, count)
@@ -315,9 +317,9 @@ def completed(summary: str, previous: str, said: Sequence[SpeakerText], *, max_t
     return lines
 
 
-def _lacking(summary: str, found: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
+def _lacking(summary: str, all_units: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
     """Return the sentences that must not be lost and that the summary does not stand for, best first."""
-    wholes = {unit.place: unit for unit in reversed(found)}.values()
+    wholes = {unit.place: unit for unit in reversed(all_units)}.values()
     held = Coverage(sentences_of(summary), [unit.text for unit in wholes])
     needed = [
         unit
@@ -335,8 +337,8 @@ def _lacking(summary: str, found: Sequence[Unit], max_tokens: int, count: Count)
 def without_label(summary: str) -> str:
     """Return a summary without the labels before it ('Summary:', '历史摘要：', '**Summary:**', one or several)."""
     bare = summary.strip()
-    while found := _LABEL.match(bare):
-        bare = bare[found.end() :].strip()
+    while match := _LABEL.match(bare):
+        bare = bare[match.end() :].strip()
     return bare
 
 

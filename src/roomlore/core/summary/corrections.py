@@ -60,26 +60,26 @@ def replaced(texts: Sequence[str], speakers: Sequence[str], *, since: int = 0) -
         folded = head(text)
         if len(folded) != len(text) or asks(folded):  # folded letters of another length would move the spans
             continue
-        one = _Told(place, head(speaker).strip(), folded, frozenset(term for term in terms(text) if len(term) > 1))
+        spoken = _Told(place, head(speaker).strip(), folded, frozenset(term for term in terms(text) if len(term) > 1))
         if place >= since and last:
-            spots = [*_persons(one, last, stands_in), *_hosts(one, last, hosts), *_allowed(one, last)]
+            spots = [*_persons(spoken, last, stands_in), *_hosts(spoken, last, hosts), *_allowed(spoken, last)]
             if spots:
                 yield place, spots
-        last.append(one)
+        last.append(spoken)
 
 
 def _names(speakers: Sequence[str]) -> str:
     """Return a pattern of the speakers' names, longer ones first; '' without any."""
-    told = Counter(head(speaker).strip() for speaker in speakers)
-    common = [name for name, _ in told.most_common(_NAMES) if len(name) > 1]
+    speakers_counted = Counter(head(speaker).strip() for speaker in speakers)
+    common = [name for name, _ in speakers_counted.most_common(_NAMES) if len(name) > 1]
     return "|".join(re.escape(name) for name in sorted(common, key=len, reverse=True))
 
 
-def _persons(one: _Told, last: Sequence[_Told], stands_in: re.Pattern[str]) -> list[Spot]:
-    found = stands_in.search(one.text)
-    if not found:
+def _persons(spoken: _Told, last: Sequence[_Told], stands_in: re.Pattern[str]) -> list[Spot]:
+    match = stands_in.search(spoken.text)
+    if not match:
         return []
-    name = found["name"] if found["name"] not in ("i", "我") else one.speaker
+    name = match["name"] if match["name"] not in ("i", "我") else spoken.speaker
     unable = next((old for old in reversed(last) if old.speaker not in ("", name) and _UNABLE.search(old.text)), None)
     if unable is None or len(unable.speaker) < 2:
         return []
@@ -89,12 +89,12 @@ def _persons(one: _Told, last: Sequence[_Told], stands_in: re.Pattern[str]) -> l
     return []
 
 
-def _hosts(one: _Told, last: Sequence[_Told], hosts: re.Pattern[str] | None) -> list[Spot]:
+def _hosts(spoken: _Told, last: Sequence[_Told], hosts: re.Pattern[str] | None) -> list[Spot]:
     """Return the places of other hosts for a day, if a text agrees to one for it."""
-    here, days = _host(one, hosts), set(_DAY.findall(one.text))
-    if here is None or not days or not _ASSENT.search(one.text):
+    here, days = _host(spoken, hosts), set(_DAY.findall(spoken.text))
+    if here is None or not days or not _ASSENT.search(spoken.text):
         return []
-    left = _DAY.sub(" ", _ASSENT.sub(" ", one.text[: here[1][0]] + " " + one.text[here[1][1] :]))
+    left = _DAY.sub(" ", _ASSENT.sub(" ", spoken.text[: here[1][0]] + " " + spoken.text[here[1][1] :]))
     if len(terms(left)) > _ASSENTS:
         return []
     named = [(old, host) for old in last if (host := _host(old, hosts))]
@@ -103,20 +103,20 @@ def _hosts(one: _Told, last: Sequence[_Told], hosts: re.Pattern[str] | None) -> 
     return [(old.place, span) for old, (host, span) in named if host != here[0] and days & set(_DAY.findall(old.text))]
 
 
-def _host(one: _Told, hosts: re.Pattern[str] | None) -> tuple[str, tuple[int, int]] | None:
+def _host(spoken: _Told, hosts: re.Pattern[str] | None) -> tuple[str, tuple[int, int]] | None:
     """Return whose place a text names, and the span of it."""
-    if own := _OWN_PLACE.search(one.text):
-        return (one.speaker, own.span()) if one.speaker else None
-    found = hosts.search(one.text) if hosts else None
-    return (found["name"], found.span()) if found else None
+    if own := _OWN_PLACE.search(spoken.text):
+        return (spoken.speaker, own.span()) if spoken.speaker else None
+    match = hosts.search(spoken.text) if hosts else None
+    return (match["name"], match.span()) if match else None
 
 
-def _allowed(one: _Told, last: Sequence[_Told]) -> list[Spot]:
+def _allowed(spoken: _Told, last: Sequence[_Told]) -> list[Spot]:
     """Return the texts that allow what a text forbids and takes back."""
-    if not (_TAKES_BACK.search(one.text) and (forbids(one.text) or _NONE.search(one.text))):
+    if not (_TAKES_BACK.search(spoken.text) and (forbids(spoken.text) or _NONE.search(spoken.text))):
         return []
     denied = frozenset(
-        term for found in _NONE.finditer(one.text) for term in terms(one.text[found.end() : found.end() + 24])[:4]
+        term for match in _NONE.finditer(spoken.text) for term in terms(spoken.text[match.end() : match.end() + 24])[:4]
     )
     return [
         (old.place, (0, len(old.text)))
@@ -207,7 +207,7 @@ def corrected(texts: Sequence[str], speakers: Sequence[str] = (), *, since: int 
     gone: dict[int, set[tuple[int, int]]] = {}
     correcting = set[int]()
     both = (_values_corrected(texts, since), replaced(texts, speakers, since=since) if speakers else ())
-    for place, old in (found for each in both for found in each):
+    for place, old in (spot for each in both for spot in each):
         correcting.add(place)
         for where, span in old:
             gone.setdefault(where, set()).add(span)
@@ -218,16 +218,16 @@ def corrected(texts: Sequence[str], speakers: Sequence[str] = (), *, since: int 
 def _values_corrected(texts: Sequence[str], since: int) -> Iterator[tuple[int, list[Spot]]]:
     """Yield each text at `since` or after it that corrects values, with those that it corrects."""
     last: deque[_Read] = deque(maxlen=_BACK)
-    asked: deque[_Read] = deque(maxlen=_ASKED_BACK)
+    questions: deque[_Read] = deque(maxlen=_ASKED_BACK)
     for place, text in enumerate(texts):
         read = _read(place, text)
         if read is None:
             continue
         if asks(head(text)):
             if _ASKS_CHANGE.search(text):
-                asked.append(read)
+                questions.append(read)
             continue
-        if place >= since and (old := _replaced(read, text, last, asked)):
+        if place >= since and (old := _replaced(read, text, last, questions)):
             yield place, old
         last.append(read)
 
@@ -238,15 +238,15 @@ def _read(place: int, text: str) -> _Read | None:
         return None
     values = []
     rest, at = [], 0
-    for found in _VALUE.finditer(text):
-        kind = found.lastgroup or ""
+    for match in _VALUE.finditer(text):
+        kind = match.lastgroup or ""
         if kind == "numbered":
-            kind = found[0].split()[0].casefold()
+            kind = match[0].split()[0].casefold()
         if kind == "amount":
-            kind = _AMOUNT_UNIT.sub("", found[0]).casefold().rstrip("s") or "number"
-        values.append(_Value(kind, found[0].casefold().replace(" ", ""), found.span(), _is_denied(text, found.span())))
-        rest.append(text[at : found.start()])
-        at = found.end()
+            kind = _AMOUNT_UNIT.sub("", match[0]).casefold().rstrip("s") or "number"
+        values.append(_Value(kind, match[0].casefold().replace(" ", ""), match.span(), _is_denied(text, match.span())))
+        rest.append(text[at : match.start()])
+        at = match.end()
     if not values:
         return None
     left = _SETTLES.sub(" ", _CHANGES.sub(" ", " ".join((*rest, text[at:]))))
@@ -261,39 +261,39 @@ def _is_denied(text: str, span: tuple[int, int]) -> bool:
     return bool(_FROM.search(text, *before) and _TO.match(text, span[1]))
 
 
-def _replaced(read: _Read, text: str, last: Sequence[_Read], asked: Sequence[_Read]) -> list[Spot]:
+def _replaced(read: _Read, text: str, last: Sequence[_Read], questions: Sequence[_Read]) -> list[Spot]:
     """Return the places and spans of the earlier values that this text corrects."""
-    request = _granted(read, asked)
+    request = _granted(read, questions)
     changes = bool(_CHANGES.search(text)) or any(value.denied for value in read.values) or request is not None
     if request:
-        last = [one for one in last if one.place < request.place]
+        last = [earlier_read for earlier_read in last if earlier_read.place < request.place]
     if not (changes or _SETTLES.search(text)):
         return []
-    found = []
+    spots = []
     for kind in {value.kind for value in read.values}:
         new = {value.text for value in read.values if value.kind == kind and not value.denied}
         denied = {value.text for value in read.values if value.kind == kind and value.denied}
         target = _target(kind, new, denied, read, last, changes=changes) if new else None
         old = denied | ({value.text for value in target.values if value.kind == kind} if target else set())
         first = target.place if target else read.place
-        for one in last:
-            if one.place >= first:
-                spans = [value.span for value in one.values if value.kind == kind and value.text in old - new]
-                found += [(one.place, span) for span in spans]
-    return found
+        for earlier_read in last:
+            if earlier_read.place >= first:
+                spans = [value.span for value in earlier_read.values if value.kind == kind and value.text in old - new]
+                spots += [(earlier_read.place, span) for span in spans]
+    return spots
 
 
-def _granted(read: _Read, asked: Sequence[_Read]) -> _Read | None:
+def _granted(read: _Read, questions: Sequence[_Read]) -> _Read | None:
     """Return the last question that asks to change to a value of this text."""
     given = {(value.kind, value.text) for value in read.values if not value.denied}
     return next(
         (
-            one
-            for one in reversed(asked)
-            if read.place - one.place <= _ASKED_BACK
+            question
+            for question in reversed(questions)
+            if read.place - question.place <= _ASKED_BACK
             and any(
                 kind == value.kind and (value.text.endswith(text) or text.endswith(value.text))
-                for value in one.values
+                for value in question.values
                 for kind, text in given
             )
         ),
@@ -307,29 +307,29 @@ def _target(
     """Return the last message with another value of this kind that is about the same, else the last with one if the
     correction names no subject."""
     others = []
-    for one in reversed(last):
-        held = {value.text for value in one.values if value.kind == kind and not value.denied}
+    for value_read in reversed(last):
+        held = {value.text for value in value_read.values if value.kind == kind and not value.denied}
         if held and not held & new:
-            if held & denied or one.terms & read.terms:
-                return one
-            if read.place - one.place <= _NEAR:
-                others.append(one)
+            if held & denied or value_read.terms & read.terms:
+                return value_read
+            if read.place - value_read.place <= _NEAR:
+                others.append(value_read)
     bare = read.size <= _ELLIPTIC and (changes or kind not in ("day", "clock", "number"))
     dated = any(_DATE.search(text) for text in new)
 
-    def nearness(one: _Read) -> tuple[bool, int, int]:
-        alike = any(bool(_DATE.search(value.text)) == dated for value in one.values if value.kind == kind)
-        return alike, len(one.kinds & read.kinds), one.place
+    def nearness(candidate: _Read) -> tuple[bool, int, int]:
+        alike = any(bool(_DATE.search(value.text)) == dated for value in candidate.values if value.kind == kind)
+        return alike, len(candidate.kinds & read.kinds), candidate.place
 
     return max(others, key=nearness) if others and bare else None
 
 
 def _without(text: str, spans: set[tuple[int, int]]) -> str:
     """Return the text with a mark in place of the values, '' if nothing else is left."""
-    found, at = "", 0
+    text_left, at = "", 0
     for start, end in sorted(spans):
         between = text[at:start]
-        found = found + between + GONE if between.strip() or not found.endswith(GONE) else found
+        text_left = text_left + between + GONE if between.strip() or not text_left.endswith(GONE) else text_left
         at = end
-    found += text[at:]
-    return found if terms(found) else ""
+    text_left += text[at:]
+    return text_left if terms(text_left) else ""

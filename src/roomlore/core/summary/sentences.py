@@ -43,15 +43,15 @@ def unsplit(text: str) -> list[str]:
     """Return the sentences of a text; those within one quotation or bracket are joined if it ends on the same line,
     within six sentences and 600 characters."""
     spans = _spans(text)
-    found, at = list[str](), 0
+    whole_sentences, at = list[str](), 0
     while at < len(spans):
         upto = _whole(text, spans, at)
-        if found and found[-1] == GONE:
-            found[-1] = text[spans[at - 1][0] : spans[upto][1]]
+        if whole_sentences and whole_sentences[-1] == GONE:
+            whole_sentences[-1] = text[spans[at - 1][0] : spans[upto][1]]
         else:
-            found.append(text[spans[at][0] : spans[upto][1]])
+            whole_sentences.append(text[spans[at][0] : spans[upto][1]])
         at = upto + 1
-    return found
+    return whole_sentences
 
 
 def is_fragment(part: str, whole: str) -> bool:
@@ -61,12 +61,12 @@ def is_fragment(part: str, whole: str) -> bool:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    found, at = [], 0
+    spans, at = [], 0
     for sentence in sentences(text):
         start = text.index(sentence, at)
         at = start + len(sentence)
-        found.append((start, at))
-    return found
+        spans.append((start, at))
+    return spans
 
 
 def _whole(text: str, spans: list[tuple[int, int]], first: int) -> int:
@@ -94,8 +94,8 @@ def _is_balanced(text: str) -> bool:
 
 def _marks(text: str) -> list[tuple[int, int]]:
     """Return how often each kind is opened and closed; the single quotation marks come last."""
-    found = [(len(opening.findall(text)), len(closing.findall(text))) for opening, closing in (*_PAIRS, _SINGLE)]
-    return [(text.count('"') % 2, 0), *found]
+    counts = [(len(opening.findall(text)), len(closing.findall(text))) for opening, closing in (*_PAIRS, _SINGLE)]
+    return [(text.count('"') % 2, 0), *counts]
 
 
 class Cue(NamedTuple):
@@ -208,8 +208,8 @@ def readings(sentence: str) -> list[str]:
     """Return the readings of a sentence, the whole first; each ends with a mark that `sentences` splits at. Empty if
     nothing but emoji or punctuation is left."""
     sentence = truncate(_BULLET.sub("", sentence).replace("**", ""), LONGEST)
-    found = dict.fromkeys((closed(sentence), *_parts(_without_opening(sentence))))
-    return [reading for reading in found if reading]
+    sentence_readings = dict.fromkeys((closed(sentence), *_parts(_without_opening(sentence))))
+    return [reading for reading in sentence_readings if reading]
 
 
 def closed(text: str) -> str:
@@ -230,25 +230,25 @@ def _without_opening(sentence: str) -> str:
 
 def _parts(sentence: str) -> list[str]:
     """Return the sentence and the runs of its clauses that can begin a sentence."""
-    cuts = [found.span() for found in _CUT.finditer(sentence)]
+    cuts = [match.span() for match in _CUT.finditer(sentence)]
     if len(cuts) >= _MAX_CLAUSES or _CONDITION.search(sentence):
         return [closed(sentence)]
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(sentence)]
     kept_from, kept_to = _kept(sentence)
-    found = [closed(sentence)]
+    parts_kept = [closed(sentence)]
     for first, start in enumerate(starts):
         opening = _JOINT.match(sentence, start) if first else None
         start = opening.end() if opening else start
         if start <= kept_from and (not first or _STANDS.match(sentence, start)):
             parts = [sentence[start:end] for end in ends[first:] if end >= kept_to]
-            found += [closed(_capital(part)) for part in parts if not is_fragment(part, sentence)]
-    return found
+            parts_kept += [closed(_capital(part)) for part in parts if not is_fragment(part, sentence)]
+    return parts_kept
 
 
 def _kept(sentence: str) -> tuple[int, int]:
     """Return the span that a part must include at least."""
-    spans = [found.span() for found in _KEPT.finditer(sentence) if found["bare"] is None]
+    spans = [match.span() for match in _KEPT.finditer(sentence) if match["bare"] is None]
     if not spans or len(sentence) + 2 * len(_HAN.findall(sentence)) > _LONG:
         return len(sentence), 0
     return spans[0][0], spans[-1][1]
@@ -305,25 +305,28 @@ class _Sentence:
     corrects: bool = False
 
 
-def units(previous: str, said: Sequence[SpeakerText]) -> list[Unit]:
+def units(previous: str, speeches: Sequence[SpeakerText]) -> list[Unit]:
     """Return all readings with at least one word, in order of time, without values that were corrected later."""
     earlier = [_labelled(line) for line in previous.splitlines()]
-    texts = [*(text for _, text in earlier), *(one.text for one in said)]
-    speakers = [*(label.rstrip(": ：") for label, _ in earlier), *(one.speaker for one in said)]
+    texts = [*(text for _, text in earlier), *(speech.text for speech in speeches)]
+    speakers = [*(label.rstrip(": ：") for label, _ in earlier), *(speech.speaker for speech in speeches)]
     read = corrected(texts, speakers, since=len(earlier))
     lines = [(label, text) for (label, _), text in zip(earlier, read.texts, strict=False)]
-    told = [(label_of(one.speaker), prose(text)) for one, text in zip(said, read.texts[len(earlier) :], strict=True)]
+    spoken = [
+        (label_of(speech.speaker), prose(text))
+        for speech, text in zip(speeches, read.texts[len(earlier) :], strict=True)
+    ]
     corrects = [place in read.corrections for place in range(len(earlier), len(read.texts))]
     readings_of = lru_cache(maxsize=256)(_read)  # people repeat themselves
-    found = []
-    for place, sentence in enumerate((*_earlier(lines, told), *_since(told, corrects))):
+    all_units = []
+    for place, sentence in enumerate((*_earlier(lines, spoken), *_since(spoken, corrects))):
         parts = readings_of(sentence.text)
         kept = max(importance(sentence.text), DECISION if sentence.corrects else 0.0)
         for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written or kept >= SAFETY else parts):
             if len(held) > (number > 0):
                 odds = math.exp(sentence.odds + worthy)
-                found.append(Unit(place, sentence.label, text, held, odds, kept))
-    return found
+                all_units.append(Unit(place, sentence.label, text, held, odds, kept))
+    return all_units
 
 
 def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
@@ -332,8 +335,8 @@ def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
     return [(text, tuple(dict.fromkeys(words(text))), worth(text)) for text in parts]
 
 
-def _since(told: Sequence[_Told], corrects: Sequence[bool]) -> Iterator[_Sentence]:
-    for (label, texts), correcting in zip(told, corrects, strict=True):
+def _since(spoken: Sequence[_Told], corrects: Sequence[bool]) -> Iterator[_Sentence]:
+    for (label, texts), correcting in zip(spoken, corrects, strict=True):
         odds = _length_discount(texts) + speaker_weight(label)
         for text in texts:
             yield _Sentence(label, text, odds, corrects=correcting)
@@ -344,9 +347,9 @@ def _labelled(line: str) -> tuple[str, str]:
     return (named["label"], line[named.end() :]) if named else ("", line)
 
 
-def _earlier(lines: Sequence[tuple[str, str]], told: Sequence[_Told]) -> Iterator[_Sentence]:
+def _earlier(lines: Sequence[tuple[str, str]], spoken: Sequence[_Told]) -> Iterator[_Sentence]:
     """Yield the sentences of the earlier summary, discounted for their speakers' long messages like later ones."""
-    crowds = _speaker_discounts(told)
+    crowds = _speaker_discounts(spoken)
     for label, text in lines:
         written = not label and "" not in crowds
         odds = _EARLIER + (_WRITTEN if written else crowds[label] + speaker_weight(label))
@@ -356,13 +359,13 @@ def _earlier(lines: Sequence[tuple[str, str]], told: Sequence[_Told]) -> Iterato
 
 def prose(text: str) -> list[str]:
     """Return the sentences of a text, each on one line, without blocks of code. Reads the first 20,000 characters."""
-    found, code = [], False
+    lines, code = [], False
     for sentence in unsplit(text[:READ_LIMIT]):
         fences = sentence.count("```")
         if not (code or fences):
-            found.append(" ".join(sentence.split()))
+            lines.append(" ".join(sentence.split()))
         code ^= fences % 2 == 1
-    return found
+    return lines
 
 
 def _length_discount(texts: Sequence[str]) -> float:
@@ -370,14 +373,14 @@ def _length_discount(texts: Sequence[str]) -> float:
     return CROWD * math.log(max(len(texts), 1))
 
 
-def _speaker_discounts(told: Sequence[_Told]) -> defaultdict[str, float]:
+def _speaker_discounts(spoken: Sequence[_Told]) -> defaultdict[str, float]:
     """Return the usual discount of each speaker, and the default for one without later messages."""
-    found = defaultdict[str, list[float]](list)
-    for label, texts in told:
+    discounts = defaultdict[str, list[float]](list)
+    for label, texts in spoken:
         if texts:
-            found[label].append(_length_discount(texts))
-    usual = fmean(crowd for crowds in found.values() for crowd in crowds) if found else 0.0
-    return defaultdict(lambda: usual, {label: fmean(crowds) for label, crowds in found.items()})
+            discounts[label].append(_length_discount(texts))
+    usual = fmean(crowd for crowds in discounts.values() for crowd in crowds) if discounts else 0.0
+    return defaultdict(lambda: usual, {label: fmean(crowds) for label, crowds in discounts.items()})
 
 
 def speaker_weight(label: str) -> float:

@@ -28,8 +28,8 @@ from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.contexts.strategies import (
     STRATEGIES,
+    CandidateReader,
     Explainer,
-    Gatherer,
     InMemory,
     Strategy,
     choose,
@@ -59,7 +59,7 @@ it best, at most `limit`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledPast:
     """The result of a recall. `problem`: None, or why less was searched than there is."""
 
     past: Past
@@ -83,34 +83,34 @@ def needs(target: Target, options: ContextOptions) -> float:
     return needed if least and least < before <= MOST_SEARCHED and asks(target.entry) else 0.0
 
 
-class Recall:
+class TimedRecall:
     """Recall older messages that a message needs, within a time limit."""
 
     def __init__(self, search: PastSearch) -> None:
         self._search = search
 
-    async def of(self, target: Target, needed: float, options: ContextOptions) -> Recalled:
+    async def of(self, target: Target, needed: float, options: ContextOptions) -> RecalledPast:
         """Return the candidates that were found; none if none are needed.
 
         An error, or a search that takes too long, becomes the `problem` if `fallback_on_error` is on; else it is
         raised.
         """
         if not needed:
-            return Recalled(NOTHING_FAR)
+            return RecalledPast(NOTHING_FAR)
         likely = needed >= MIN_NEED
         limit = max(MOST_HITS, options.max_context_messages) if likely else 2 * MORE_ANSWERS
         search = partial(self._search, target.entry, limit=limit, by_words=not likely)
         if not options.fallback_on_error:
             earlier = await search()
-            return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
+            return RecalledPast(weigh(target.entry.link, earlier, needed), earlier.problem)
         try:
             async with asyncio.timeout(_SHARE * options.context_build_timeout_seconds):
                 earlier = await search()
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the search, the thread is there
             why = "timeout" if isinstance(error, TimeoutError) else describe(error)
             log.warning("context without the past", extra={"room_id": target.room.room_id, "why": why})
-            return Recalled(NOTHING_FAR, f"nothing was searched for ({why})")
-        return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
+            return RecalledPast(NOTHING_FAR, f"nothing was searched for ({why})")
+        return RecalledPast(weigh(target.entry.link, earlier, needed), earlier.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ContextService(Service):
         self._tenant = tenant
         self._strategies = strategies
         self._recorder = recorder
-        self._recall = Recall(past)
+        self._recall = TimedRecall(past)
         self._options = options
         self._experiment = experiment
         self._recording = recording
@@ -307,8 +307,8 @@ class ContextService(Service):
     ) -> Sequence[Candidate]:
         return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
-    def _gatherer(self, work: "UnitOfWork", past: Past = NOTHING_FAR) -> Gatherer:
-        return Gatherer(work=work, past=past, in_memory=self._in_memory)
+    def _gatherer(self, work: "UnitOfWork", past: Past = NOTHING_FAR) -> CandidateReader:
+        return CandidateReader(work=work, past=past, in_memory=self._in_memory)
 
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
         """Return the request of a call with these arguments, None for those that are left out."""
@@ -331,8 +331,8 @@ class ContextService(Service):
         """Return the error: there is no such room, or not such a message in it."""
         if await work.rooms.find(room_id=room_id) is None:
             return unknown_room(room_id)
-        found = message_id and await gone(work, room_id=room_id, message_id=message_id)
-        return found or NotFound(_no_message(room_id, message_id))
+        problem = message_id and await gone(work, room_id=room_id, message_id=message_id)
+        return problem or NotFound(_no_message(room_id, message_id))
 
     async def _fall_back(self, request: _Request, error: Exception) -> _Draft | None:
         """Return the plain window, or nothing; None if the options say that the error is to be raised."""
@@ -387,7 +387,11 @@ class ContextService(Service):
         self._telemetry.count("roomlore_context_tokens_total", context.tokens)
         self._telemetry.count("roomlore_window_tokens_total", context.window_tokens)
         self._telemetry.see("roomlore_rooms_served", f"{self._tenant}\x00{context.room_id}")
-        scores = [one.score for one in context.messages if one.signals is not None and one.reason != RECENT_REASON]
+        scores = [
+            message.score
+            for message in context.messages
+            if message.signals is not None and message.reason != RECENT_REASON
+        ]
         if scores:
             self._telemetry.observe("roomlore_context_score", fmean(scores))
 

@@ -61,7 +61,7 @@ def nothing_in_memory(_: Room) -> Sequence[Entry]:
     return ()
 
 
-class Choice(NamedTuple):
+class ThreadedChoice(NamedTuple):
     """The messages that `threaded` shows: the probability of each arrival, the reasons for those that are chosen for
     something other than the thread, and their entries in order of arrival."""
 
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
     entries: Sequence[Entry]
 
 
-class Gatherer:
+class CandidateReader:
     """Read candidates through one unit of work; the pure functions of `core` choose among them.
 
     `past`: older messages that `threaded` may show. `in_memory`: entries that need not be read.
@@ -130,7 +130,7 @@ class Gatherer:
         view = await self.view(target, chosen.entries)
         return choose_threaded(target.entry, chosen.entries, chosen.chances, scorer(options), view, chosen.reasons)
 
-    async def choice(self, target: Target, options: ContextOptions) -> Choice:
+    async def choice(self, target: Target, options: ContextOptions) -> ThreadedChoice:
         """Return what `threaded` shows. Messages that were deleted since, or are in another platform thread, are left
         out before the others are chosen. Notices are not shown as what may answer the question."""
         out: frozenset[int] = frozenset()
@@ -140,10 +140,10 @@ class Gatherer:
             read = await self._entries(target.room, chances)
             entries = [entry for entry in read if not in_other_thread(entry.message, target.entry.message)]
             wrong = chances.keys() - {entry.message.arrival for entry in entries}
-            maybe = [one.message for one in entries if reasons.get(one.message.arrival) == MAYBE_FAR_REASON]
+            maybe = [entry.message for entry in entries if reasons.get(entry.message.arrival) == MAYBE_FAR_REASON]
             silent = {message.arrival for message in maybe if not says_something(message)}
             if not wrong and not silent:
-                return Choice(chances, reasons, entries)
+                return ThreadedChoice(chances, reasons, entries)
             out |= wrong
             notices |= silent
 
@@ -166,32 +166,32 @@ class Gatherer:
         paused = resumes and follows_pause(message.dated_at, target.previous_at)
         if len(chosen) >= least and not paused and not past.answers and message.topic_id is None:
             return chosen, {}
-        before = [one for one in await self._newest(target, least) if one.arrival not in out]
+        before = [recent for recent in await self._newest(target, least) if recent.arrival not in out]
         if has_topics((message, *before)) and before:
             paused = resumes and follows_pause(message.dated_at, before[-1].dated_at)
-        shown, found = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
+        shown, added_answers = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
         added = shown.keys() - chosen.keys()
-        needed = chosen.keys() | (added & found) if past.needed >= MIN_NEED else added & found
-        reasons = {one: reason for one, reason in past.reasons.items() if one in needed}
+        needed = chosen.keys() | (added & added_answers) if past.needed >= MIN_NEED else added & added_answers
+        reasons = {arrival: reason for arrival, reason in past.reasons.items() if arrival in needed}
         return dict(shown), {**dict.fromkeys(added, RECENT_REASON), **reasons}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
         """Return the arrivals of the root and of the newest messages of a platform thread, these newest first."""
-        found = await self._work.messages.of_root(
+        arrivals = await self._work.messages.of_root(
             room_id=message.room_id, root_id=root_id, limit=limit, before=message.arrival
         )
-        return [arrival for arrival in found if arrival < message.arrival]
+        return [arrival for arrival in arrivals if arrival < message.arrival]
 
     async def _newest(self, target: Target, least: int) -> Sequence[StoredMessage]:
         """Return the newest messages before the target, those of its topic last, more than `least` of the room and of
         the topic as some may be notices."""
         message, most = target.entry.message, least + _NOTICES
-        known = [one.message for one in self._in_memory(target.room) if one.message.arrival < message.arrival]
+        known = [entry.message for entry in self._in_memory(target.room) if entry.message.arrival < message.arrival]
         if len(known) < most:
             known = await self._work.messages.recent(room_id=target.room.room_id, limit=most, before=message.arrival)
         if not has_topics((message, *known)):
             return known
-        return topic_last(message, known, [one.message for one in await self._of_topic(message, most)])
+        return topic_last(message, known, [entry.message for entry in await self._of_topic(message, most)])
 
     async def _of_topic(self, message: StoredMessage, limit: int) -> list[Entry]:
         return await self._work.messages.of_topic(
@@ -240,19 +240,19 @@ class Explainer:
     def __init__(self, *, work: "UnitOfWork", past: Past = NOTHING_FAR) -> None:
         self._work = work
         self._past = past
-        self.gatherer = Gatherer(work=work, past=past)
+        self.gatherer = CandidateReader(work=work, past=past)
 
     async def weighted(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the candidate pool by the sum of the signals."""
         pool, view = await self.gatherer.weighted_view(target, options)
         weigher = scorer(options)
         taken = _by_arrival(choose_weighted(target.entry, pool, weigher, view, options))
-        found = []
-        for entry in (one for one in pool if precedes(one.message, target.entry.message)):
+        weighed = []
+        for entry in (candidate for candidate in pool if precedes(candidate.message, target.entry.message)):
             score, signals = weigher.score(view, entry)
             left: Left = "below" if score < options.relevance_threshold else "crowded"
-            found.append(_weighed(entry, score, taken, left, signals=signals))
-        return found
+            weighed.append(_weighed(entry, score, taken, left, signals=signals))
+        return weighed
 
     async def threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the recent messages by the probability that they share the thread of the target."""
@@ -260,7 +260,7 @@ class Explainer:
         chosen, reasons, _ = await self.gatherer.choice(target, options)
         chances = {**link.thread_candidates.by_arrival(), **self._past.chances, **chosen}
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MAX_THREAD_CANDIDATES]
-        window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
+        window = [entry.message.arrival for entry in await self.gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
             room_id=target.entry.message.room_id, arrivals=sorted({*chosen, *likeliest, *window})
         )
@@ -282,7 +282,7 @@ class Explainer:
 
 
 def _by_arrival(chosen: Iterable[Candidate]) -> dict[int, Candidate]:
-    return {one.message.arrival: one for one in chosen}
+    return {candidate.message.arrival: candidate for candidate in chosen}
 
 
 def _weighed(entry: Entry, score: float, taken: Mapping[int, Candidate], left: Left, *, signals: Signals) -> Weighed:
@@ -299,39 +299,43 @@ class Strategy(NamedTuple):
     chosen messages are shown.
     """
 
-    gather: Callable[[Gatherer, Target, ContextOptions], Awaitable[list[Candidate]]]
+    gather: Callable[[CandidateReader, Target, ContextOptions], Awaitable[list[Candidate]]]
     weigh: Callable[[Explainer, Target, ContextOptions], Awaitable[list[Weighed]]] | None = None
 
 
-async def _recent(gatherer: Gatherer, target: Target, options: ContextOptions) -> list[Candidate]:
+async def _recent(gatherer: CandidateReader, target: Target, options: ContextOptions) -> list[Candidate]:
     return await gatherer.recent(target, options.max_context_messages)
 
 
 STRATEGIES: dict[str, Strategy] = {
-    "threaded": Strategy(Gatherer.threaded, Explainer.threaded),
-    "weighted": Strategy(Gatherer.weighted, Explainer.weighted),
+    "threaded": Strategy(CandidateReader.threaded, Explainer.threaded),
+    "weighted": Strategy(CandidateReader.weighted, Explainer.weighted),
     "recent": Strategy(_recent),
 }
 
 
 def strategy_named(name: str, known: Mapping[str, Strategy] = STRATEGIES) -> Strategy:
     """Return the strategy. Raise `InvalidInput` for an unknown name."""
-    found = known.get(name)
-    if found is None:
+    strategy = known.get(name)
+    if strategy is None:
         raise InvalidInput("choice_not_allowed", name="strategy", value=f"{name!r:.60}", known=", ".join(known))
-    return found
+    return strategy
 
 
 async def choose(
-    gatherer: Gatherer, target: Target, options: ContextOptions, size: Size, known: Mapping[str, Strategy] = STRATEGIES
+    gatherer: CandidateReader,
+    target: Target,
+    options: ContextOptions,
+    size: Size,
+    known: Mapping[str, Strategy] = STRATEGIES,
 ) -> list[Candidate]:
     """Return the messages that the configured strategy takes, within the token budget, in people's order. `size`: the
     tokens of messages that are shown together."""
     if options.enable_intelligent_memory:
-        found = await strategy_named(options.strategy, known).gather(gatherer, target, options)
+        candidates = await strategy_named(options.strategy, known).gather(gatherer, target, options)
     else:
-        found = await gatherer.recent_window(target, options)
-    return within_tokens(found, options.max_context_tokens, size)
+        candidates = await gatherer.recent_window(target, options)
+    return within_tokens(candidates, options.max_context_tokens, size)
 
 
 async def explain(
@@ -350,40 +354,50 @@ async def _explained(
 ) -> Explanation:
     in_force = name == (options.strategy if options.enable_intelligent_memory else "recent")
     if in_force and not options.enable_intelligent_memory:
-        weighed = [_taken(one) for one in await explainer.gatherer.recent_window(target, options)]
+        weighed = [_taken(candidate) for candidate in await explainer.gatherer.recent_window(target, options)]
     elif strategy.weigh:
         weighed = await strategy.weigh(explainer, target, options)
     else:
-        weighed = [_taken(one) for one in await strategy.gather(explainer.gatherer, target, options)]
+        weighed = [_taken(candidate) for candidate in await strategy.gather(explainer.gatherer, target, options)]
     weighed = _inside_budget(weighed, options.max_context_tokens, size)
     return Explanation(
         target=target.entry,
         strategy=name,
         in_force=in_force,
-        weighed=tuple(sorted(weighed, key=lambda one: (one.message.at, one.message.arrival))),
-        tokens=sum(one.message.tokens for one in weighed if one.taken),
+        weighed=tuple(sorted(weighed, key=lambda message: (message.message.at, message.message.arrival))),
+        tokens=sum(scored.message.tokens for scored in weighed if scored.taken),
         window_tokens=target.window_tokens,
         window_messages=target.window_messages,
         threshold=options.relevance_threshold if name == "weighted" else None,
     )
 
 
-def _taken(one: Candidate) -> Weighed:
-    score = None if one.signals is None else one.score
-    return Weighed(message=one.message, score=score, signals=one.signals, reason=one.reason, answers=one.answers)
+def _taken(candidate: Candidate) -> Weighed:
+    score = None if candidate.signals is None else candidate.score
+    return Weighed(
+        message=candidate.message,
+        score=score,
+        signals=candidate.signals,
+        reason=candidate.reason,
+        answers=candidate.answers,
+    )
 
 
 def _inside_budget(weighed: list[Weighed], most: int | None, size: Size) -> list[Weighed]:
     """Mark the messages that do not fit in the token budget as left out."""
     taken = [
         Candidate(
-            message=one.message, score=one.score or 0.0, signals=one.signals, reason=one.reason, answers=one.answers
+            message=scored.message,
+            score=scored.score or 0.0,
+            signals=scored.signals,
+            reason=scored.reason,
+            answers=scored.answers,
         )
-        for one in sorted(weighed, key=lambda one: (one.message.at, one.message.arrival))
-        if one.taken
+        for scored in sorted(weighed, key=lambda scored: (scored.message.at, scored.message.arrival))
+        if scored.taken
     ]
-    kept = {one.message.arrival for one in within_tokens(taken, most, size)}
+    kept = {candidate.message.arrival for candidate in within_tokens(taken, most, size)}
     return [
-        replace(one, reason="", left="crowded") if one.taken and one.message.arrival not in kept else one
-        for one in weighed
+        replace(scored, reason="", left="crowded") if scored.taken and scored.message.arrival not in kept else scored
+        for scored in weighed
     ]

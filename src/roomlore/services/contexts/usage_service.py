@@ -16,7 +16,7 @@ from roomlore.core.models import ContextUsageRecord, LinkKind, Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.shared import Backends, Service
-from roomlore.services.contexts.strategies import Gatherer, scorer
+from roomlore.services.contexts.strategies import CandidateReader, scorer
 from roomlore.storage import Storage, UnitOfWork
 
 if TYPE_CHECKING:
@@ -239,22 +239,22 @@ class TuningService:
         `InvalidInput` if there is too little to learn from.
         """
         rooms = [rooms] if isinstance(rooms, str) else rooms
-        found: dict[str, list[Example]] = {}
+        examples_by_room: dict[str, list[Example]] = {}
         given = None if labels is None else self._from_labels(read_labels(labels), rooms)
         for source in [given] if given else [self._from_feedback(rooms), self._from_corrections(rooms)]:
             async for room_id, example in source:
-                found.setdefault(room_id, []).append(example)
-        if not found:
+                examples_by_room.setdefault(room_id, []).append(example)
+        if not examples_by_room:
             raise InvalidInput("tuning_data_missing")
         report = tune(
-            [example for examples in found.values() for example in examples],
+            [example for examples in examples_by_room.values() for example in examples],
             self._options.weights,
             threshold=self._options.relevance_threshold,
             max_messages=self._options.max_context_messages,
             folds=folds,
         )
         if apply and report.improved:
-            await self._apply(report, list(found))
+            await self._apply(report, list(examples_by_room))
         return report
 
     async def _from_labels(
@@ -273,7 +273,7 @@ class TuningService:
         target = await self._target(work, room_id, message_id)
         if target is None:
             return None
-        pool, view = await Gatherer(work=work).weighted_view(target, self._options)
+        pool, view = await CandidateReader(work=work).weighted_view(target, self._options)
         wanted = labels.wanted(target.entry, pool)
         if wanted is None:
             return None
@@ -306,11 +306,11 @@ class TuningService:
         while True:
             async with self._storage.reading(self._tenant) as work:
                 page = await work.corrections.in_force(after=after, limit=_PAGE)
-                for one in page:
-                    wanted = rooms is None or one.room_id in rooms
-                    target = await self._target(work, one.room_id, one.message_id) if wanted else None
+                for correction in page:
+                    wanted = rooms is None or correction.room_id in rooms
+                    target = await self._target(work, correction.room_id, correction.message_id) if wanted else None
                     if target is not None and target.entry.link.kind is LinkKind.CORRECTED:
-                        yield one.room_id, await self._corrected(work, target)
+                        yield correction.room_id, await self._corrected(work, target)
             if len(page) < _PAGE:
                 return
             after = page[-1].room_id, page[-1].number
@@ -320,7 +320,7 @@ class TuningService:
         being told."""
         link = target.entry.link
         unaware = replace(target, entry=replace(target.entry, link=replace(link, kind=LinkKind.GUESS)))
-        pool, view = await Gatherer(work=work).weighted_view(unaware, self._options)
+        pool, view = await CandidateReader(work=work).weighted_view(unaware, self._options)
         rule, shares = scorer(self._options), link.thread_candidates.by_arrival()
         arrivals = [entry.message.arrival for entry in pool]
         return Example(
@@ -330,7 +330,7 @@ class TuningService:
         )
 
     async def _judged(self, work: "UnitOfWork", target: Target, shown: set[str], success: float) -> Example:
-        pool, view = await Gatherer(work=work).weighted_view(target, self._options)
+        pool, view = await CandidateReader(work=work).weighted_view(target, self._options)
         rule = scorer(self._options)
         return from_feedback([rule.signals(view, entry) for entry in pool if entry.message.id in shown], success)
 

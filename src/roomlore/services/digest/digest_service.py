@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
-from roomlore.core.digest.compose import Draft
+from roomlore.core.digest.compose import DigestDraft
 from roomlore.core.digest.digest import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS, Digest
 from roomlore.core.digest.talks import is_said
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
@@ -63,8 +63,8 @@ async def _only_reads(work: UnitOfWork, room_id: str, person: str) -> bool:
 
 def _few(ids: list[str], names: Mapping[str, str]) -> str:
     """Return the first ids, each with a name that differs from it."""
-    also = {one: f" ({name:.80})" for one in ids[:_NAMED] if (name := names.get(one)) and name != one}
-    named = ", ".join(f"{one:.80}{also.get(one, '')}" for one in ids[:_NAMED])
+    also = {own_id: f" ({name:.80})" for own_id in ids[:_NAMED] if (name := names.get(own_id)) and name != own_id}
+    named = ", ".join(f"{own_id:.80}{also.get(own_id, '')}" for own_id in ids[:_NAMED])
     return f"{named} and {len(ids) - _NAMED} more" if len(ids) > _NAMED else named or "nobody"
 
 
@@ -105,10 +105,10 @@ class ReadingMarks(Service):
             raise unknown_room(room_id)
         if message_id is None:
             return room.next_arrival - 1
-        found = await work.messages.arrival_of(room_id=room_id, message_id=message_id)
-        if found is None:
+        arrival = await work.messages.arrival_of(room_id=room_id, message_id=message_id)
+        if arrival is None:
             raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
-        return found
+        return arrival
 
 
 def _mark(user_id: str) -> str:
@@ -177,9 +177,9 @@ class DigestService(Service):
             people = await self._mentioned(work, room_id, span.entries) if windows == ALWAYS else {}
         entries = span.entries
         if windows != ALWAYS:
-            entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
+            entries = await asyncio.to_thread(linked_alone, self._model, [entry.message for entry in entries])
         draft = await asyncio.to_thread(
-            Draft,
+            DigestDraft,
             room_id,
             entries,
             max_tokens=max_tokens,
@@ -193,7 +193,7 @@ class DigestService(Service):
         titles = await self._titles(room, draft) if windows == ALWAYS else {}
         if not writes or not draft.talks:
             return await asyncio.to_thread(draft.finished, titles)
-        language = language_for(own, [one.message.text for one in span.entries[-_TEXTS_READ:]])
+        language = language_for(own, [entry.message.text for entry in span.entries[-_TEXTS_READ:]])
         account = await self._writing.write(
             room_id, draft.talks, language=language, max_tokens=max_tokens, tenant=self._tenant
         )
@@ -206,15 +206,15 @@ class DigestService(Service):
         if not last:
             return []
         after = max(0, last - _TEXTS_READ)
-        found = await work.messages.page(room_id=room_id, after=after, limit=_TEXTS_READ, sender_id=reader)
-        return [message.text for message in found]
+        messages = await work.messages.page(room_id=room_id, after=after, limit=_TEXTS_READ, sender_id=reader)
+        return [message.text for message in messages]
 
     async def _mentioned(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> Mapping[str, str]:
         """Return the names of the people whom these messages mention by their ids."""
-        ids = {one for entry in entries for one in ids_named(spoken_text(entry.message), entry.message.mentions)}
+        ids = {person for entry in entries for person in ids_named(spoken_text(entry.message), entry.message.mentions)}
         return (await work.rooms.names_of(room_ids=[room_id], sender_ids=ids)).get(room_id, {})
 
-    async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
+    async def _titles(self, room: Room, draft: DigestDraft) -> Mapping[int, str]:
         """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
         those made of what they see."""
         async with self._storage.reading(self._tenant) as work:
@@ -238,8 +238,8 @@ class DigestService(Service):
         windows: Sequence[Window],
     ) -> frozenset[str]:
         """Return the ids of the reader's messages before these that some of these reply to."""
-        here = {one.message.id for one in entries}
-        targets = {one.message.reply_to for one in entries if one.message.reply_to} - here
+        here = {entry.message.id for entry in entries}
+        targets = {entry.message.reply_to for entry in entries if entry.message.reply_to} - here
         if reader is None or not targets:
             return frozenset()
         known = await work.messages.origins(room_id=room_id, message_ids=sorted(targets))
@@ -272,7 +272,7 @@ class DigestService(Service):
         """Return the messages after the last one of the reader's that the viewer may see. Where the reader stopped
         reading is not told to others who see a part of the room."""
         entries = await self._read(work, room, 0, None, windows)
-        own = [place for place, one in enumerate(entries) if one.message.sender_id == reader]
+        own = [place for place, entry in enumerate(entries) if entry.message.sender_id == reader]
         since = entries[own[-1] + 1 :] if own else entries
         return _Span(0, len(since), since)
 
@@ -281,7 +281,7 @@ class DigestService(Service):
         if windows == ALWAYS:
             return room.last_sent_at
         async for part in self._parts(work, room, 0):
-            if seen := [one.message.dated_at for one in part if is_seen(one.message, windows)]:
+            if seen := [entry.message.dated_at for entry in part if is_seen(entry.message, windows)]:
                 return max(seen)
         return None
 
@@ -290,16 +290,16 @@ class DigestService(Service):
     ) -> list[Entry]:
         """Return the newest messages above an arrival that may be seen. Notices, tool calls and messages without words,
         which no digest shows, do not count towards `MAX_READ`."""
-        found: list[Entry] = []
-        said = 0
+        entries: list[Entry] = []
+        spoken = 0
         async for part in self._parts(work, room, after):
-            for one in reversed(part):
-                if (since is None or one.message.dated_at >= since) and is_seen(one.message, windows):
-                    found.append(one)
-                    said += is_said(one)
-                    if said == MAX_READ or len(found) == MAX_LOOKED_AT:
-                        return found[::-1]
-        return found[::-1]
+            for entry in reversed(part):
+                if (since is None or entry.message.dated_at >= since) and is_seen(entry.message, windows):
+                    entries.append(entry)
+                    spoken += is_said(entry)
+                    if spoken == MAX_READ or len(entries) == MAX_LOOKED_AT:
+                        return entries[::-1]
+        return entries[::-1]
 
     async def _parts(self, work: UnitOfWork, room: Room, after: int) -> AsyncIterator[list[Entry]]:
         """Yield the messages above an arrival, the newest part first, so that other requests are served."""
@@ -307,7 +307,7 @@ class DigestService(Service):
         while before > after + 1:
             count = min(_AT_ONCE, before - after - 1)
             part = await work.messages.tail(room_id=room.room_id, limit=count, before=before)
-            if above := [one for one in part if one.message.arrival > after]:
+            if above := [entry for entry in part if entry.message.arrival > after]:
                 yield above
             if len(part) < count or len(above) < len(part):
                 return

@@ -70,8 +70,8 @@ class NightlyDigests(Service):
         if self._wanted:
             return bool(self._wanted & {room.room_id, EVERY_ROOM})
         async with self._storage.reading(room.tenant) as work:
-            found = await work.rooms.find(room_id=room.room_id)
-        return found is not None and found.kind is RoomKind.PUBLIC
+            stored_room = await work.rooms.find(room_id=room.room_id)
+        return stored_room is not None and stored_room.kind is RoomKind.PUBLIC
 
     async def _enqueue(self, room: RoomBehind, tick: int) -> str:
         own = hashlib.sha256(room.room_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]

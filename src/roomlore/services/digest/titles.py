@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from roomlore.core.digest.talks import Talk, is_said, talk_of
-from roomlore.core.digest.written import Window, is_title_due, read_titles, reasons_for_log, windows_of
+from roomlore.core.digest.written import PromptWindow, is_title_due, read_titles, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.models import Entry
 from roomlore.core.transcript import spoken_text
@@ -156,7 +156,7 @@ class ThreadTitler(Service):
             windows_of, piece.talks, room_id=room_id, people=people, zone=self._options.zone, most=None
         )
         gate = asyncio.Semaphore(_AT_ONCE)
-        answers = await asyncio.gather(*(self._asked(tenant, window, piece.talks, gate) for window in windows))
+        answers = await asyncio.gather(*(self._answer_to(tenant, window, piece.talks, gate) for window in windows))
         failed = [answer.failed for answer in answers if answer.failed]
         if failed and len(failed) == len(answers):
             return {"named": 0, "through": mark, "failed": failed[0][:200]}
@@ -167,7 +167,7 @@ class ThreadTitler(Service):
 
     async def _due(self, work: UnitOfWork, room_id: str, mark: int, through: int) -> _Piece:
         grown = await work.titles.grown(room_id=room_id, after=mark, through=through)
-        threads = [one.thread for one in grown if is_title_due(one.messages, one.titled)]
+        threads = [thread.thread for thread in grown if is_title_due(thread.messages, thread.titled)]
         named: defaultdict[int, list[Entry]] = defaultdict(list)
         for start in range(0, len(threads), _THREADS):
             for entry in await work.messages.members_of(
@@ -181,10 +181,12 @@ class ThreadTitler(Service):
             for thread, its in named.items()
             if len(its) >= _FEWEST and its[-1].message.dated_at >= since
         }
-        gone = [one.thread for one in grown if not one.titled and one.thread not in talks]
-        return _Piece(talks, {one.thread: one.messages for one in grown}, gone)
+        gone = [thread.thread for thread in grown if not thread.titled and thread.thread not in talks]
+        return _Piece(talks, {thread.thread: thread.messages for thread in grown}, gone)
 
-    async def _asked(self, tenant: str, window: Window, talks: Mapping[int, Talk], gate: asyncio.Semaphore) -> _Answer:
+    async def _answer_to(
+        self, tenant: str, window: PromptWindow, talks: Mapping[int, Talk], gate: asyncio.Semaphore
+    ) -> _Answer:
         texts = [entry.message.text for number in window.talks.values() for entry in talks[number].entries]
         try:
             async with gate:
@@ -244,9 +246,11 @@ class ThreadTitler(Service):
         """Return the threads of which each message that was shown still says the same, in the same thread."""
         shown = {entry.message.arrival: entry for talk in talks.values() for entry in talk.entries}
         now = await work.messages.by_arrival(room_id=room_id, arrivals=sorted(shown))
-        same = {one.message.arrival for one in now if _told(one) == _told(shown[one.message.arrival])}
-        return [thread for thread, talk in talks.items() if all(one.message.arrival in same for one in talk.entries)]
+        same = {entry.message.arrival for entry in now if _identity(entry) == _identity(shown[entry.message.arrival])}
+        return [
+            thread for thread, talk in talks.items() if all(entry.message.arrival in same for entry in talk.entries)
+        ]
 
 
-def _told(entry: Entry) -> tuple[int, str, str]:
+def _identity(entry: Entry) -> tuple[int, str, str]:
     return entry.link.thread, entry.message.sender_id, spoken_text(entry.message)

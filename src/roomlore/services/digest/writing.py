@@ -9,7 +9,7 @@ from datetime import tzinfo
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.digest.talks import Talk
-from roomlore.core.digest.written import Window, Written, read_written, reasons_for_log, windows_of
+from roomlore.core.digest.written import PromptWindow, Written, read_written, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.evolution.requests import Mode, Rejected
 from roomlore.core.text import language as language_of
@@ -108,17 +108,19 @@ class Writing:
         self, room_id: str, talks: Mapping[int, Talk], *, language: Language, max_tokens: int, tenant: str
     ) -> Account:
         """Return what the model wrote of the talks, all windows at once. It never fails: what is missing is told."""
-        people = {one.message.sender_id: one.message.sender_name for talk in talks.values() for one in talk.entries}
+        people = {
+            entry.message.sender_id: entry.message.sender_name for talk in talks.values() for entry in talk.entries
+        }
         windows = await asyncio.to_thread(windows_of, talks, room_id=room_id, people=people, zone=self._options.zone)
         each = max_tokens // max(1, len(talks)) // _SENTENCES
         words = min(_MOST_WORDS, max(_FEWEST_WORDS, each))
         parts = await asyncio.gather(*(self._part(window, language, words, tenant) for window in windows))
-        written = {number: one for part in parts for number, one in part.written.items()}
+        written = {number: entry_written for part in parts for number, entry_written in part.written.items()}
         self._note(room_id, parts)
         models = Counter(part.model for part in parts if part.written)
         return Account(written, models.most_common(1)[0][0] if models else None, _missing(parts))
 
-    async def _part(self, window: Window, language: Language, words: int, tenant: str) -> _Part:
+    async def _part(self, window: PromptWindow, language: Language, words: int, tenant: str) -> _Part:
         try:
             answer = await ask(
                 self._models,
@@ -137,7 +139,7 @@ class Writing:
         return _Part(written, refused, f"{answer.provider}/{answer.model_id}", failed)
 
     def _note(self, room_id: str, parts: Sequence[_Part]) -> None:
-        if refused := [one for part in parts for one in part.refused]:
+        if refused := [refusal for part in parts for refusal in part.refused]:
             extra = {"room": room_id, "refused": reasons_for_log(refused)}
             log.info("lines of a digest by a model were refused", extra=extra)
 

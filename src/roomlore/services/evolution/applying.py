@@ -16,8 +16,8 @@ from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
 from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_silent
-from roomlore.core.evolution.together import Shown, shown_together, taken_apart
-from roomlore.core.evolution.wording import Utterance, similarity
+from roomlore.core.evolution.together import ShownPerson, shown_together, taken_apart
+from roomlore.core.evolution.wording import ParsedMessage, similarity
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Origin, StoredMessage
@@ -28,7 +28,7 @@ from roomlore.ports.durable import Json, Steps
 from roomlore.ports.language import Language, LanguageModels, Prompts
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
-from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of, utterance_of
+from roomlore.services.evolution.reading import NO_ROOM, PieceReader, fingerprints_of, utterance_of
 from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _MAX_ATTEMPTS = 10
 _EARLIER = 800
 
 
-class Asking:
+class ModelAnswers:
     """Ask for answers, for all tenants."""
 
     def __init__(self, *, models: LanguageModels, prompts: Prompts, clock: Clock, options: EvolutionOptions) -> None:
@@ -93,9 +93,9 @@ class Asking:
     async def asks_about_several(self, language: Language) -> bool:
         """Return False if the prompt about one person was changed in a prompt server, and that about several was
         not."""
-        one = await self._prompts.find(PERSON_PROMPT, language=language)
+        single = await self._prompts.find(PERSON_PROMPT, language=language)
         several = await self._prompts.find(PEOPLE_PROMPT, language=language)
-        return bool(several.version) or not one.version
+        return bool(several.version) or not single.version
 
     async def about_several(self, people: str, *, language: Language, tenant: str) -> Answered:
         """Return the model's answer about several people, shown in one text. Raise `ModelUnavailable`."""
@@ -107,7 +107,10 @@ class Asking:
     async def _ask_again(self, piece: Piece, read: Read, answered: Answered, refused: Sequence[Rejected]) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)
         question = await self._prompts.find("evolve_again", language=read.language)
-        lines = "\n".join(f"{one.line}. {inert(one.text)} ({inert(one.reason)})" for one in refused[:_MAX_REFUSED])
+        lines = "\n".join(
+            f"{operation.line}. {inert(operation.text)} ({inert(operation.reason)})"
+            for operation in refused[:_MAX_REFUSED]
+        )
         given = await self._call(
             piece.tenant,
             {"role": "user", "content": prompt.fill(self.values(piece, read))},
@@ -180,7 +183,7 @@ class _ParsedAnswer:
     fingerprints: Mapping[str, str]
     said: Mapping[Source, Origin]
     failed: bool
-    heard: Mapping[str, Sequence[Utterance]] = field(default_factory=dict)
+    heard: Mapping[str, Sequence[ParsedMessage]] = field(default_factory=dict)
 
 
 class Applying(Service):
@@ -190,7 +193,7 @@ class Applying(Service):
         self,
         backends: Backends,
         *,
-        reading: Reading,
+        reading: PieceReader,
         options: EvolutionOptions,
         repair: Callable[[str], str],
     ) -> None:
@@ -222,13 +225,13 @@ class Applying(Service):
         parsed = await self._parse(piece, read, answered)
         current = await self._reading.current(piece, read)
         planned = await asyncio.to_thread(self._plan, piece, read, answered, parsed, current)
-        return [one for one in planned.rejected if parsed.failed or isinstance(one, Refusal)]
+        return [refusal for refusal in planned.rejected if parsed.failed or isinstance(refusal, Refusal)]
 
     def is_beyond_doubt(self, read: Read, answered: Answered) -> bool:
         """Return True if nothing of an answer is refused or looks doubtful."""
         answer = self._checked(read, answered, answered.text)
         possible = all(_is_possible(operation, read.offered) for operation in answer.operations)
-        return possible and not answer.rejected and not any(one.doubtful for one in answer.operations)
+        return possible and not answer.rejected and not any(operation.doubtful for operation in answer.operations)
 
     async def _parse(self, piece: Piece, read: Read, answered: Answered) -> _ParsedAnswer:
         if answered.mode == "offline":
@@ -240,9 +243,9 @@ class Applying(Service):
         failed = not usable and not says_nothing(answered.second or answered.text)
         if failed and not answer.rejected and not answer.operations:
             answer = replace(answer, rejected=(Rejected(1, "", "The answer is empty."),))
-        said = _origins(read.room_id, read.messages)
+        origins = _origins(read.room_id, read.messages)
         heard = await self._reading.heard(piece, read)
-        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, said, failed, heard)
+        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, origins, failed, heard)
 
     def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
         return checked_answer(
@@ -273,8 +276,8 @@ class Applying(Service):
             people=read.people,
             deleted=before.deleted,
         )
-        said = _origins(read.room_id, every)
-        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, said, failed=False)
+        origins = _origins(read.room_id, every)
+        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, origins, failed=False)
 
     def _plan(self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, current: CurrentScope) -> Plan:
         given = PlanInput(
@@ -291,7 +294,7 @@ class Applying(Service):
             new_id=self._ids.new,
             by_rules=answered.mode == "offline",
             taken=lambda statement: comparison_form(statement) in current.other_statements,
-            said={Source(read.room_id, one.id): utterance_of(one, read.people) for one in read.messages},
+            said={Source(read.room_id, message.id): utterance_of(message, read.people) for message in read.messages},
             heard=parsed.heard,
         )
         heard = Heard(read.room, parsed.said, read.replaced, read.others)
@@ -324,10 +327,10 @@ def _origins(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, Or
 
 async def find_result(work: UnitOfWork, *, evolution_id: str) -> EvolutionResult | None:
     """Return the result of an evolution, None if it is not recorded."""
-    found = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
-    if not found or found[0].kind != "evolution":
+    evolutions = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
+    if not evolutions or evolutions[0].kind != "evolution":
         return None
-    return result_of(found[0], await work.memories.changes_of_evolution(evolution_id=evolution_id))
+    return result_of(evolutions[0], await work.memories.changes_of_evolution(evolution_id=evolution_id))
 
 
 async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> None:
@@ -337,11 +340,11 @@ async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> N
     same too: text that was redacted meanwhile must not survive in what the answer says of another memory.
     """
     offered = {memory.memory_id: memory for memory in read.offered.values()}
-    found = await work.memories.by_id(memory_ids=list(offered))
-    now = {memory.memory_id: memory for memory in found}
+    memories = await work.memories.by_id(memory_ids=list(offered))
+    now = {memory.memory_id: memory for memory in memories}
     touched = any(now.get(memory.memory_id) != memory for memory in planned.based_on)
-    said = {name: memory.statement for name, memory in now.items()}
-    if touched or said != {name: memory.statement for name, memory in offered.items()}:
+    statements = {name: memory.statement for name, memory in now.items()}
+    if touched or statements != {name: memory.statement for name, memory in offered.items()}:
         raise ScopeChanged(f"Others changed memories of {piece.scope!r:.80} meanwhile; evolve it again.")
 
 
@@ -392,7 +395,9 @@ class OwnSteps:
 class AskingTogether:
     """Ask about several people at a time, for all tenants. `repair`: turns malformed JSON into JSON."""
 
-    def __init__(self, *, reading: Reading, asking: Asking, applying: Applying, repair: Callable[[str], str]) -> None:
+    def __init__(
+        self, *, reading: PieceReader, asking: ModelAnswers, applying: Applying, repair: Callable[[str], str]
+    ) -> None:
         self._reading = reading
         self._asking = asking
         self._applying = applying
@@ -409,25 +414,29 @@ class AskingTogether:
         async def step() -> Json:
             return await self._ask(await self._together(pieces))
 
-        found: Mapping[str, Json] = await steps.once("together", step)
-        return found
+        answers_made: Mapping[str, Json] = await steps.once("together", step)
+        return answers_made
 
-    async def _together(self, pieces: Sequence[Piece]) -> list[tuple[Piece, Read, Shown]]:
+    async def _together(self, pieces: Sequence[Piece]) -> list[tuple[Piece, Read, ShownPerson]]:
         """Return those of the room that most of them have spoken in."""
-        read = [(piece, found) for piece in pieces if (found := await self._reading.read(piece))]
-        small = [(piece, one, shown) for piece, one in read if (shown := self._shown(piece, one)).is_small]
-        rooms = Counter(one.room_id for _, one, _ in small)
+        read = [(piece, read_piece) for piece in pieces if (read_piece := await self._reading.read(piece))]
+        small = [
+            (piece, window_read, shown)
+            for piece, window_read in read
+            if (shown := self._shown(piece, window_read)).is_small
+        ]
+        rooms = Counter(window_read.room_id for _, window_read, _ in small)
         room_id = max(rooms, key=lambda name: rooms[name], default="")
         return [each for each in small if each[1].room_id == room_id]
 
-    def _shown(self, piece: Piece, read: Read) -> Shown:
+    def _shown(self, piece: Piece, read: Read) -> ShownPerson:
         values = self._asking.values(piece, read)
-        return Shown(values["person"], values["memories"], values["messages"])
+        return ShownPerson(values["person"], values["memories"], values["messages"])
 
-    async def _ask(self, people: Sequence[tuple[Piece, Read, Shown]]) -> Json:
+    async def _ask(self, people: Sequence[tuple[Piece, Read, ShownPerson]]) -> Json:
         if len(people) < _FEWEST:
             return {}
-        shown, language = [one for _, _, one in people], people[0][1].language
+        shown, language = [shown_person for _, _, shown_person in people], people[0][1].language
         if not await self._asking.asks_about_several(language):
             return {}
         tenant = people[0][0].tenant

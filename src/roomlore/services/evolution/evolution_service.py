@@ -15,9 +15,16 @@ from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Role
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind
 from roomlore.ports.shared import Backends, Service
-from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, OwnSteps, ScopeChanged, find_result
-from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span, facts_mark
-from roomlore.services.evolution.reading import Reading
+from roomlore.services.evolution.applying import (
+    Applying,
+    AskingTogether,
+    ModelAnswers,
+    OwnSteps,
+    ScopeChanged,
+    find_result,
+)
+from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, PieceSpan, Read, facts_mark
+from roomlore.services.evolution.reading import PieceReader
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import RoomBehind
 
@@ -98,8 +105,8 @@ class EvolutionService(Service):
         backends: Backends,
         *,
         durable: DurableWork,
-        reading: Reading,
-        asking: Asking,
+        reading: PieceReader,
+        asking: ModelAnswers,
         applying: Applying,
         leases: EvolutionLeases,
         together: AskingTogether,
@@ -129,10 +136,10 @@ class EvolutionService(Service):
     async def result(self, *, tenant: str, evolution_id: str) -> EvolutionResult:
         """Return the result. Raise `NotFound` if none was recorded."""
         async with self._storage.reading(tenant) as work:
-            found = await find_result(work, evolution_id=evolution_id)
-        if found is None:
+            result = await find_result(work, evolution_id=evolution_id)
+        if result is None:
             raise NotFound("evolution_not_done_or_empty", evolution=f"{evolution_id!r:.80}")
-        return found
+        return result
 
     async def enqueue(self, piece: Piece, *, others: Sequence[Piece] = ()) -> None:
         """Enqueue a piece; do nothing if it was enqueued before. `others`: of other people, done in the same work, whom
@@ -145,7 +152,7 @@ class EvolutionService(Service):
     async def work(self, steps: Steps, arguments: Json) -> None:
         """Run one evolution, or those of several people, as durable work."""
         own = {name: value for name, value in arguments.items() if name != "others"}
-        pieces = [Piece(**one) for one in (own, *arguments.get("others", ()))]
+        pieces = [Piece(**fields_of_piece) for fields_of_piece in (own, *arguments.get("others", ()))]
         if len(pieces) == 1:
             await self._work(pieces[0], steps)
             return
@@ -217,7 +224,7 @@ class EvolutionService(Service):
         async def step() -> Json:
             return fresh.to_json()
 
-        span = Span.from_json(await steps.once(f"span-{read.was}-{read.room_id}", step))
+        span = PieceSpan.from_json(await steps.once(f"span-{read.was}-{read.room_id}", step))
         return read if span == fresh else await self._reading.read(piece, span) or read
 
     def _count(self, piece: Piece, done: EvolutionResult | None, result: str, seconds: float) -> None:
@@ -231,7 +238,7 @@ class EvolutionService(Service):
                     "scope": piece.scope,
                     "evolution": piece.evolution_id,
                     "why": done.message,
-                    "refused": [f"{one.line}. {one.text}: {one.reason}" for one in done.rejected],
+                    "refused": [f"{refusal.line}. {refusal.text}: {refusal.reason}" for refusal in done.rejected],
                 },
             )
         self._telemetry.count("roomlore_evolutions_total", labels={"result": result, "mode": mode})
@@ -244,11 +251,11 @@ class EvolutionService(Service):
 
 def _outcome(done: EvolutionResult) -> str:
     """Return the progress to report at the end, with every refused line."""
-    said = [done.message or _counted(done)]
+    lines = [done.message or _counted(done)]
     if done.rejected:
-        said.append(f"Not followed of {done.scope!r:.80}:")
-        said += [f"line {one.line}, {one.text!r:.90}: {one.reason}" for one in done.rejected]
-    return " ".join(said)
+        lines.append(f"Not followed of {done.scope!r:.80}:")
+        lines += [f"line {refusal.line}, {refusal.text!r:.90}: {refusal.reason}" for refusal in done.rejected]
+    return " ".join(lines)
 
 
 def _counted(done: EvolutionResult) -> str:
@@ -311,9 +318,9 @@ class Schedule(Service):
     async def _is_one_person(self, room: RoomBehind) -> bool:
         """Return True for a room of one person and agents: it has no group whose memory could evolve."""
         async with self._storage.reading(room.tenant) as work:
-            found = await work.rooms.people(room_ids=[room.room_id])
+            rooms = await work.rooms.people(room_ids=[room.room_id])
             spoke = await work.rooms.participants(room_id=room.room_id)
-        people = found.get(room.room_id)
+        people = rooms.get(room.room_id)
         if people is None or len(people.people) > 1:
             return False
         return people.kind is RoomKind.DIRECT or bool(spoke.keys() - people.people.keys())
@@ -326,8 +333,8 @@ class Schedule(Service):
             for person in await self._unread(room):
                 rooms.setdefault((room.tenant, person), []).append(room.room_id)
         groups: dict[tuple[str, str, str], list[str]] = {}
-        for (tenant, person), found in sorted(rooms.items()):
-            where = ("room", found[0]) if len(found) == 1 and PEOPLE_TOGETHER > 1 else ("person", person)
+        for (tenant, person), room_ids in sorted(rooms.items()):
+            where = ("room", room_ids[0]) if len(room_ids) == 1 and PEOPLE_TOGETHER > 1 else ("person", person)
             groups.setdefault((tenant, *where), []).append(person)
         for (tenant, *_), people in groups.items():
             for at in range(0, len(people), PEOPLE_TOGETHER):
@@ -392,7 +399,9 @@ async def _last_said(work: UnitOfWork, room: RoomBehind, *, after: int) -> tuple
     """Return the arrival of each person's last message with words after this one, and of the last message of all."""
     last: dict[str, int] = {}
     while page := await work.messages.page(room_id=room.room_id, after=after, limit=_MESSAGES):
-        last |= {one.sender_id: one.arrival for one in page if one.role is Role.USER and own_words(one)}
+        last |= {
+            message.sender_id: message.arrival for message in page if message.role is Role.USER and own_words(message)
+        }
         after = page[-1].arrival
     return last, after
 

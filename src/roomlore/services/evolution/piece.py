@@ -130,7 +130,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PieceSpan:
     """The range that an evolution reads, stored with its work: after a kill it reads the same, so that the paid answer
     still fits. `last`: the arrival of the last message; `memories`: the ids of those offered."""
 
@@ -139,7 +139,7 @@ class Span:
     memories: tuple[str, ...]
 
     @classmethod
-    def from_json(cls, given: Json) -> "Span":
+    def from_json(cls, given: Json) -> "PieceSpan":
         return cls(given["room_id"], given["last"], tuple(given["memories"]))
 
     def to_json(self) -> Json:
@@ -180,8 +180,8 @@ class Read:
     silent: frozenset[str] = frozenset()
 
     @property
-    def span(self) -> Span:
-        return Span(self.room_id, self.last, tuple(memory.memory_id for memory in self.offered.values()))
+    def span(self) -> PieceSpan:
+        return PieceSpan(self.room_id, self.last, tuple(memory.memory_id for memory in self.offered.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +236,12 @@ def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: 
         model=answered.model,
         usage=Usage(answered.input_tokens, answered.output_tokens),
         raw_answer=answered.raw,
-        quarantined=tuple((one.text, one.reason) for one in plan.rejected),
+        quarantined=tuple((rejection.text, rejection.reason) for rejection in plan.rejected),
         facts={
             "mode": answered.mode,
             "kept": plan.kept,
             "remaining": read.remaining,
-            "lines": [one.line for one in plan.rejected],
+            "lines": [rejection.line for rejection in plan.rejected],
             **({"first_chars": len(answered.text)} if answered.second else {}),
         },
         error=_NO_LINE if failed else "",

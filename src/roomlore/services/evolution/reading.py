@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from roomlore.core.audience import RoomPeople, View, Viewer, may_see, rooms_named, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import SILENCE, ScopeState, is_silent_in, last_evolutions
-from roomlore.core.evolution.wording import Utterance
+from roomlore.core.evolution.wording import ParsedMessage
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.reading import name_of
 from roomlore.core.models import StoredMessage
@@ -16,7 +16,7 @@ from roomlore.core.text import language
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import view_for
 from roomlore.ports.shared import Backends, Service
-from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
+from roomlore.services.evolution.piece import CurrentScope, Piece, PieceSpan, Read
 from roomlore.storage import UnitOfWork
 
 NO_ROOM = ""
@@ -59,14 +59,14 @@ class _Page:
     people: Mapping[str, str]
 
 
-class Reading(Service):
+class PieceReader(Service):
     """Read for all tenants. `zone`: the time zone in which the times of messages are shown."""
 
     def __init__(self, backends: Backends, *, zone: tzinfo) -> None:
         super().__init__(backends)
         self._zone = zone
 
-    async def read(self, piece: Piece, span: Span | None = None) -> Read | None:
+    async def read(self, piece: Piece, span: PieceSpan | None = None) -> Read | None:
         """Return the new input; None if there is none. Messages without content of their own are passed over for good.
 
         `span`: read no more than that, and offer the same memories if all of them are still active.
@@ -112,32 +112,37 @@ class Reading(Service):
                 scope=piece.scope, number=scope.changes if scope else 0, active=len(active), latest=latest
             ),
             other_statements=frozenset(
-                comparison_form(one.statement) for one in active if one.memory_id not in offered
+                comparison_form(memory.statement) for memory in active if memory.memory_id not in offered
             ),
         )
 
     async def before(self, piece: Piece, read: Read, *, limit: int) -> EarlierMessages:
         """Return at most `limit` messages, and as many deleted statements."""
         async with self._storage.reading(piece.tenant) as work:
-            found = await work.messages.recent_with_hashes(room_id=read.room_id, limit=limit, before=read.first)
+            page = await work.messages.recent_with_hashes(room_id=read.room_id, limit=limit, before=read.first)
             gone = await work.memories.page(
                 scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.DEPRECATED, limit=_ALL
             )
             view = await self._view(work, piece, read.room_id, gone)
         deleted = [memory.statement for memory in gone if may_see(memory, view)]
-        return EarlierMessages(_messages(found), _fingerprints(found), deleted[:limit])
+        return EarlierMessages(_messages(page), _fingerprints(page), deleted[:limit])
 
-    async def heard(self, piece: Piece, read: Read) -> dict[str, list[Utterance]]:
+    async def heard(self, piece: Piece, read: Read) -> dict[str, list[ParsedMessage]]:
         """Return, by the id of each offered memory, what the last messages of this room say that support it."""
         latest = {
-            memory.memory_id: [one.message_id for one in memory.sources if one.room_id == read.room_id][-_SUPPORTS:]
+            memory.memory_id: [source.message_id for source in memory.sources if source.room_id == read.room_id][
+                -_SUPPORTS:
+            ]
             for memory in read.offered.values()
         }
-        wanted = list({message_id for found in latest.values() for message_id in found})
+        wanted = list({message_id for message_ids in latest.values() for message_id in message_ids})
         async with self._storage.reading(piece.tenant) as work:
             entries = await work.messages.by_id(room_id=read.room_id, message_ids=wanted)
-        said = {entry.message.id: utterance_of(entry.message, read.people) for entry in entries}
-        return {memory_id: [said[one] for one in found if one in said] for memory_id, found in latest.items()}
+        utterances = {entry.message.id: utterance_of(entry.message, read.people) for entry in entries}
+        return {
+            memory_id: [utterances[message_id] for message_id in message_ids if message_id in utterances]
+            for memory_id, message_ids in latest.items()
+        }
 
     async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
         """Return the time from which messages never read are new. For a person it is, in every room, when the first
@@ -158,24 +163,24 @@ class Reading(Service):
             first = await _first(work, piece, position) if position else []
             if position and first:
                 waiting.append((first[0].at, room_id, position))
-        return min(waiting, key=lambda one: one[:2])[2] if waiting else None
+        return min(waiting, key=lambda place: place[:2])[2] if waiting else None
 
-    async def _page(self, work: UnitOfWork, piece: Piece, position: _Position, span: Span | None) -> _Page:
-        found = await work.messages.page_with_hashes(
+    async def _page(self, work: UnitOfWork, piece: Piece, position: _Position, span: PieceSpan | None) -> _Page:
+        page = await work.messages.page_with_hashes(
             room_id=position.room_id, after=position.after, limit=MOST_MESSAGES, sender_id=piece.user_id
         )
         if span is not None and span.room_id == position.room_id:
-            found = [(message, known) for message, known in found if message.arrival <= span.last]
+            page = [(message, known) for message, known in page if message.arrival <= span.last]
         return _Page(
-            _messages(found),
-            _fingerprints(found),
-            await work.rooms.participants(room_id=position.room_id) if found else {},
+            _messages(page),
+            _fingerprints(page),
+            await work.rooms.participants(room_id=position.room_id) if page else {},
         )
 
     async def _shown(self, work: UnitOfWork, piece: Piece, room_id: str, page: _Page) -> ShownMessages:
         replied = [message.reply_to for message in page.messages if message.reply_to]
-        found = await work.messages.by_id(room_id=room_id, message_ids=replied)
-        quoted = {entry.message.id: entry.message for entry in found}
+        entries = await work.messages.by_id(room_id=room_id, message_ids=replied)
+        quoted = {entry.message.id: entry.message for entry in entries}
         return show_messages(page.messages, room_id=room_id, quoted=quoted, people=page.people, zone=self._zone)
 
     async def _all(
@@ -185,7 +190,7 @@ class Reading(Service):
         position: _Position,
         page: _Page,
         shown: ShownMessages,
-        span: Span | None,
+        span: PieceSpan | None,
         since: datetime,
     ) -> Read:
         messages = page.messages
@@ -249,17 +254,17 @@ async def fingerprints_of(work: UnitOfWork, piece: Piece, room_id: str, message_
     return await work.messages.fingerprints(room_id=room_id, message_ids=message_ids)
 
 
-def utterance_of(message: StoredMessage, people: Mapping[str, str]) -> Utterance:
+def utterance_of(message: StoredMessage, people: Mapping[str, str]) -> ParsedMessage:
     """Return a message as support of a statement."""
-    return Utterance(name_of(message, people), message.text[:_LONGEST_UTTERANCE])
+    return ParsedMessage(name_of(message, people), message.text[:_LONGEST_UTTERANCE])
 
 
-def _messages(found: Sequence[tuple[StoredMessage, str]]) -> list[StoredMessage]:
-    return [message for message, _ in found]
+def _messages(pairs: Sequence[tuple[StoredMessage, str]]) -> list[StoredMessage]:
+    return [message for message, _ in pairs]
 
 
-def _fingerprints(found: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
-    return {message.id: known for message, known in found}
+def _fingerprints(pairs: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
+    return {message.id: known for message, known in pairs}
 
 
 async def _position_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Position | None:
@@ -294,7 +299,9 @@ async def _silent(
     made = last_evolutions(await work.memories.changes_of_memories(memory_ids=old))
     records = await work.memories.evolutions_by_id(evolution_ids=sorted(set(made.values())))
     recent = await work.messages.first_since(room_id=room_id, since=newest - SILENCE)
-    before = {one.evolution_id for one in records if one.room_id == room_id and one.last_arrival < (recent or 0)}
+    before = {
+        record.evolution_id for record in records if record.room_id == room_id and record.last_arrival < (recent or 0)
+    }
     return frozenset(memory_id for memory_id in old if made.get(memory_id) in before)
 
 
@@ -302,11 +309,11 @@ async def _count(work: UnitOfWork, piece: Piece, room_id: str, after: int) -> in
     return await work.messages.count(room_id=room_id, after=after, sender_id=piece.user_id)
 
 
-def _same(active: Sequence[Memory], span: Span | None) -> list[Memory]:
+def _same(active: Sequence[Memory], span: PieceSpan | None) -> list[Memory]:
     """Return the memories that were offered before; none if one of them is no longer active."""
     by_id = {memory.memory_id: memory for memory in active}
     wanted = span.memories if span else ()
-    return [by_id[one] for one in wanted] if by_id.keys() >= set(wanted) else []
+    return [by_id[message_id] for message_id in wanted] if by_id.keys() >= set(wanted) else []
 
 
 def _basis(position: _Position, shown: ShownMessages, offered: Sequence[Memory]) -> str:

@@ -202,9 +202,9 @@ class MemorySummaries:
             self._note("no model merged short memories", error)
             return Extracted(None, FALLBACK)
 
-    def _note(self, told: str, error: Exception) -> None:
+    def _note(self, text: str, error: Exception) -> None:
         if not self._is_out:
-            log.warning(told, extra={"why": describe(error)})
+            log.warning(text, extra={"why": describe(error)})
         self._is_out = True
 
     async def _ask(self, name: str, place: str, text: str, *, most: int, tokens: int, tenant: str) -> Extracted:
@@ -409,9 +409,9 @@ class ExtractionService(Service):
 
         async def summarise() -> Json:
             await steps.report(f"asking a model about {len(window.messages)} messages")
-            asked = self._summaries.of(conversation, tenant=piece.tenant) if conversation else None
-            found = await asked if asked else Extracted(None, "nothing")
-            return {**found.to_json(), "read": window.times(), "digest": digest_of(window.messages)}
+            question = self._summaries.of(conversation, tenant=piece.tenant) if conversation else None
+            extracted = await question if question else Extracted(None, "nothing")
+            return {**extracted.to_json(), "read": window.times(), "digest": digest_of(window.messages)}
 
         answer = _Answer.of(await steps.once(step, summarise), window, spent)
         fold = await self._fold_due(piece) if answer.extracted.statement else Fold()
@@ -425,8 +425,8 @@ class ExtractionService(Service):
     async def _fold_due(self, piece: _Piece) -> Fold:
         """Return which of the agent's memories of the room make place for another one."""
         async with self._storage.reading(piece.tenant) as work:
-            found = await work.memories.short_of_room(scope=piece.scope, room_id=piece.room_id, limit=2 * MAX_SHORT)
-        here = [memory for memory in found if all(source.room_id == piece.room_id for source in memory.sources)]
+            memories = await work.memories.short_of_room(scope=piece.scope, room_id=piece.room_id, limit=2 * MAX_SHORT)
+        here = [memory for memory in memories if all(source.room_id == piece.room_id for source in memory.sources)]
         return fold_due(here, new_id=piece.id)
 
     async def _merged(self, steps: Steps, fold: Fold, tenant: str) -> Extracted:
@@ -577,7 +577,7 @@ class ExtractionService(Service):
                 (piece.room_id, at)
                 for at in (
                     *read.values(),
-                    *(time for one in messages for time in (one.origin.first, one.origin.last)),
+                    *(time for message in messages for time in (message.origin.first, message.origin.last)),
                 )
             ),
             evolution_id=piece.id,

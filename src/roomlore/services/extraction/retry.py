@@ -264,24 +264,24 @@ class FallbackRetries(Service):
 
 async def _flagged(work: UnitOfWork, piece: _Piece) -> Memory | None:
     """Return the memory, if it still waits for a model."""
-    found = await work.memories.by_id(memory_ids=[piece.memory_id])
-    memory = found[0] if found else None
+    memories = await work.memories.by_id(memory_ids=[piece.memory_id])
+    memory = memories[0] if memories else None
     return memory if memory and memory.fallback and memory.status is MemoryStatus.ACTIVE else None
 
 
 async def _messages(work: UnitOfWork, piece: _Piece, memory: Memory) -> list[StoredMessage]:
     """Return what is left of the messages that the memory rests on, in their order."""
     ids = [source.message_id for source in memory.sources if source.room_id == piece.room_id]
-    found = await work.messages.by_id(room_id=piece.room_id, message_ids=ids)
-    return sorted((entry.message for entry in found), key=lambda message: message.arrival)
+    entries = await work.messages.by_id(room_id=piece.room_id, message_ids=ids)
+    return sorted((entry.message for entry in entries), key=lambda message: message.arrival)
 
 
 async def _tried(work: UnitOfWork, pieces: Sequence[_Piece]) -> set[tuple[str, str]]:
     tried: set[tuple[str, str]] = set()
     for tenant in dict.fromkeys(piece.tenant for piece in pieces):
         ids = [piece.id for piece in pieces if piece.tenant == tenant]
-        found = await work.of(tenant).memories.evolutions_by_id(evolution_ids=ids)
-        tried |= {(tenant, evolution.evolution_id) for evolution in found}
+        evolutions = await work.of(tenant).memories.evolutions_by_id(evolution_ids=ids)
+        tried |= {(tenant, evolution.evolution_id) for evolution in evolutions}
     return tried
 
 

@@ -38,7 +38,7 @@ from roomlore.ports.language import Describer
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import MessageVerbs
 from roomlore.services.imports.rooms_by_name import ChosenRooms, NamedChats, RoomsByName
-from roomlore.services.imports.tally import KEPT_FILES, Tally, added_up
+from roomlore.services.imports.tally import KEPT_FILES, ImportTally, added_up
 
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
@@ -88,7 +88,7 @@ class _Reading:
 
     name: str
     export: Export
-    tally: Tally
+    tally: ImportTally
     progress: Progress | None
     started: datetime
     resumed: bool = False
@@ -174,13 +174,13 @@ class _Describing:
     async def _item(self, item: Item, taken: Collection[tuple[str, str]]) -> Item:
         if not isinstance(item, Parsed) or (item.message.room_id, item.message.id) in taken:
             return item
-        held = {place: one for place, one in enumerate(attachments_of(item.message)) if one.file}
+        held = {place: attachment for place, attachment in enumerate(attachments_of(item.message)) if attachment.file}
         if not held:
             return item
         texts = await asyncio.gather(*map(self._described, held.values()))
-        told = {place: text for place, text in zip(held, texts, strict=True) if text}
-        self._tally.described += len(told)
-        return replace(item, message=with_descriptions(item.message, told)) if told else item
+        descriptions = {place: text for place, text in zip(held, texts, strict=True) if text}
+        self._tally.described += len(descriptions)
+        return replace(item, message=with_descriptions(item.message, descriptions)) if descriptions else item
 
     async def _described(self, attachment: Attachment) -> str:
         async with self._turn:
@@ -257,21 +257,21 @@ class ImportService(Service):
             raise InvalidInput(
                 "number_from_one_to_outside", name="processes", value=repr(processes), most=_MOST_PROCESSES
             )
-        asked = [paths] if isinstance(paths, str | Path) else list(paths)
-        looked = [await asyncio.to_thread(self._find, path, format) for path in asked]
-        found = [file for one in looked for file in one.exports]
-        if not found:
+        given_paths = [paths] if isinstance(paths, str | Path) else list(paths)
+        looked = [await asyncio.to_thread(self._find, path, format) for path in given_paths]
+        exports = [file for search in looked for file in search.exports]
+        if not exports:
             raise InvalidInput("import_nothing")
-        if room_id and len(found) > 1:
-            raise InvalidInput("exports_into_one_room", count=len(found), room=repr(room_id))
+        if room_id and len(exports) > 1:
+            raise InvalidInput("exports_into_one_room", count=len(exports), room=repr(room_id))
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
         reports: list[ImportReport] = []
         async with self._in_processes(processes) as adding:
             line = _Line(adding, _AHEAD * processes if processes > 1 else 0)
             try:
                 seen = set[str]()
-                chosen = await self._rooms(found, given)
-                for file, rooms in zip(found, chosen.ids, strict=True):
+                chosen = await self._rooms(exports, given)
+                for file, rooms in zip(exports, chosen.ids, strict=True):
                     export = await asyncio.to_thread(
                         self._open, file.path, file.format, member=file.member, rooms=rooms, **given
                     )
@@ -284,7 +284,7 @@ class ImportService(Service):
                 raise import_stopped(refused, added=line.added) from refused
             finally:
                 await line.drop()
-        left_out = [left for one in looked for left in one.left_out]
+        left_out = [left for search in looked for left in search.left_out]
         report = added_up(reports)
         return replace(
             report,
@@ -322,7 +322,7 @@ class ImportService(Service):
     ) -> None:
         """Read an export. Its report is appended when all of it is stored."""
         try:
-            tally = Tally()
+            tally = ImportTally()
             reading = _Reading(name, export, tally, progress, self._clock.now())
             reading.resumed = resume and await self._resume(export, tally)
             await self._read(reading, line)
@@ -352,7 +352,7 @@ class ImportService(Service):
             )
         )
 
-    async def _resume(self, export: Export, tally: Tally) -> bool:
+    async def _resume(self, export: Export, tally: ImportTally) -> bool:
         async with self._storage.reading(self._tenant) as work:
             saved = await work.progress.import_position(source=export.fingerprint)
         if saved is None:
@@ -388,16 +388,16 @@ class ImportService(Service):
 
     async def _taken(self, batch: Sequence[Item]) -> set[tuple[str, str]]:
         """Return the room and id of those messages of the batch with attachments that are stored already."""
-        asked: dict[str, list[str]] = {}
+        ids_by_room: dict[str, list[str]] = {}
         for item in batch:
             if isinstance(item, Parsed) and attachments_of(item.message):
-                asked.setdefault(item.message.room_id, []).append(item.message.id)
+                ids_by_room.setdefault(item.message.room_id, []).append(item.message.id)
         taken = set[tuple[str, str]]()
-        if asked:
+        if ids_by_room:
             async with self._storage.reading(self._tenant) as work:
-                for room_id, ids in asked.items():
-                    found = await work.messages.fingerprints(room_id=room_id, message_ids=ids)
-                    taken.update((room_id, message_id) for message_id in found)
+                for room_id, ids in ids_by_room.items():
+                    prints = await work.messages.fingerprints(room_id=room_id, message_ids=ids)
+                    taken.update((room_id, message_id) for message_id in prints)
         return taken
 
     async def _store_rest(self, sent: _Sent) -> None:
@@ -423,7 +423,9 @@ class ImportService(Service):
         if sent.reading.progress is not None:
             sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
 
-    async def _take_gone(self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: Tally) -> None:
+    async def _take_gone(
+        self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: ImportTally
+    ) -> None:
         """Count the messages that were deleted or archived here. One that the export calls recalled is deleted from its
         archive, too."""
         async with self._storage.reading(self._tenant) as work:
@@ -436,24 +438,24 @@ class ImportService(Service):
         tally.deleted += sum(message_id not in archived for message_id in result.gone)
 
     async def _take_conflicts(
-        self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: Tally
+        self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: ImportTally
     ) -> None:
         """Compare messages with the stored ones that have their ids and other contents. What was edited since is
         changed, what was recalled is deleted; what was redacted here stays so."""
-        asked = set(result.conflicts)
+        conflicting = set(result.conflicts)
         async with self._storage.reading(self._tenant) as work:
-            found = await work.messages.by_id(room_id=room_id, message_ids=sorted(asked))
-        stored: dict[str, StoredMessage | None] = {entry.message.id: entry.message for entry in found}
-        counted = {one.id: content_hash(one) for one in stored.values() if one is not None}
+            entries = await work.messages.by_id(room_id=room_id, message_ids=sorted(conflicting))
+        stored: dict[str, StoredMessage | None] = {entry.message.id: entry.message for entry in entries}
+        counted = {kept.id: content_hash(kept) for kept in stored.values() if kept is not None}
         just_added = set(result.added)
         for message in messages:
             if message.id in just_added:
                 just_added.discard(message.id)
-            elif message.id in asked and counted.get(message.id) != content_hash(message):
+            elif message.id in conflicting and counted.get(message.id) != content_hash(message):
                 stored[message.id] = await self._take_conflict(stored.get(message.id), message, tally)
 
     async def _take_conflict(
-        self, stored: StoredMessage | None, message: Message, tally: Tally
+        self, stored: StoredMessage | None, message: Message, tally: ImportTally
     ) -> StoredMessage | None:
         """Count a message, and change or delete the stored one. Return what is stored then."""
         if stored is None:
@@ -476,7 +478,7 @@ class ImportService(Service):
             tally.conflict(message)
         return stored
 
-    async def _edit(self, stored: StoredMessage, message: Message, tally: Tally) -> StoredMessage | None:
+    async def _edit(self, stored: StoredMessage, message: Message, tally: ImportTally) -> StoredMessage | None:
         """Change a message as its sender did. Return what is stored then."""
         assert isinstance(message, StoredMessage)
         try:
@@ -505,38 +507,40 @@ class ImportService(Service):
         for item in batch:
             if not isinstance(item, Parsed) or item.corrected is None:
                 continue
-            room_id, message_id, said = item.message.room_id, item.message.id, item.corrected
+            room_id, message_id, correction = item.message.room_id, item.message.id, item.corrected
             with suppress(NotFound, InvalidInput, Conflict):
                 if room_id not in known:
                     known[room_id] = await self._corrected(room_id)
                 if message_id not in known[room_id]:
-                    by = said.by or _FORGOTTEN
-                    corrected = await self._links.correct(room_id, message_id, answers=said.answers, by=by, at=said.at)
+                    by = correction.by or _FORGOTTEN
+                    corrected = await self._links.correct(
+                        room_id, message_id, answers=correction.answers, by=by, at=correction.at
+                    )
                     known[room_id].add(message_id)
         if corrected is not None:
             await self._links.catch_up(corrected)
 
     async def _corrected(self, room_id: str) -> set[str]:
         """Return the ids of the messages that the log of the room names, also if the correction was taken back."""
-        found: set[str] = set()
+        corrected: set[str] = set()
         before: int | None = None
         while page := await self._links.corrections(room_id, before=before, limit=_PAGE):
-            found |= {one.message_id for one in page}
+            corrected |= {correction.message_id for correction in page}
             before = page[-1].number
-        return found
+        return corrected
 
-    async def _learn(self, room_id: str, tally: Tally) -> None:
+    async def _learn(self, room_id: str, tally: ImportTally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
         messages than the export."""
-        told = tally.rooms[room_id]
+        tallied = tally.rooms[room_id]
         async with self._storage.writing(self._tenant) as work:
             room = await work.rooms.lock_known(room_id=room_id)
             if room is None:
                 return
             now = self._clock.now()
             before = (await work.rooms.people(room_ids=[room_id]))[room_id]
-            old = before.complete and (told.newest is None or told.newest < (room.last_sent_at or told.newest))
-            facts = replace(told.facts, members=None) if old else told.facts
+            old = before.complete and (tallied.newest is None or tallied.newest < (room.last_sent_at or tallied.newest))
+            facts = replace(tallied.facts, members=None) if old else tallied.facts
             kind = kind_learned(room.kind, facts.kind)
             if kind != room.kind:
                 since = BEGINNING if room.kind else None
@@ -545,8 +549,8 @@ class ImportService(Service):
             if facts.name and not room.name:
                 await work.rooms.rename(room_id=room_id, name=" ".join(facts.name.split())[:MAX_ROOM_NAME])
             known = {person: presence.stays for person, presence in before.people.items()}
-            names = await work.rooms.participants(room_id=room_id) if told.moves else {}
-            moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]
+            names = await work.rooms.participants(room_id=room_id) if tallied.moves else {}
+            moves = [timed_move for move, at in tallied.moves for timed_move in moves_by_id(move, at, names)]
             stays, complete = stays_learned(known, facts, moves, now), before.complete or facts.members is not None
             if complete != before.complete or stays != {person: its for person, its in known.items() if its}:
                 await work.rooms.set_members(room_id=room_id, stays=stays, complete=complete)
@@ -555,17 +559,19 @@ class ImportService(Service):
     def _timed(self, batch: Sequence[Item], reading: _Reading) -> tuple[list[Item], list[Message]]:
         """Return the batch and the messages to store, with estimates for the times that are missing or cannot be
         right."""
-        told = [self._message(item, reading.tally) for item in batch]
-        messages = reading.estimates.fill((one for one in told if one is not None), self._clock.now())
+        read_messages = [self._message(item, reading.tally) for item in batch]
+        messages = reading.estimates.fill(
+            (message for message in read_messages if message is not None), self._clock.now()
+        )
         reading.tally.undated = reading.estimates.made
         filled = iter(messages)
         with_times = [
-            replace(item, message=next(filled)) if one is not None and isinstance(item, Parsed) else item
-            for item, one in zip(batch, told, strict=True)
+            replace(item, message=next(filled)) if message is not None and isinstance(item, Parsed) else item
+            for item, message in zip(batch, read_messages, strict=True)
         ]
         return with_times, messages
 
-    def _message(self, item: Item, tally: Tally) -> Message | None:
+    def _message(self, item: Item, tally: ImportTally) -> Message | None:
         """Return the message to store, with what another store knew of it; None, and tallied, if it cannot be
         stored."""
         if isinstance(item, Bad):

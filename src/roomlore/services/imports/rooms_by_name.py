@@ -42,8 +42,8 @@ class ChosenRooms:
 
     def named(self, room_id: str) -> str | None:
         """Return the name of the chat in this room if the room is called otherwise."""
-        found = self.apart.get(room_id)
-        return self.apart.get(re.sub(f"{_TALK}$", "", room_id)) if found is None else found
+        own_name = self.apart.get(room_id)
+        return self.apart.get(re.sub(f"{_TALK}$", "", room_id)) if own_name is None else own_name
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class _Chat:
 
     @property
     def is_found(self) -> bool:
-        return any(one.is_found for one in self.stored)
+        return any(stored_room.is_found for stored_room in self.stored)
 
 
 class RoomsByName:
@@ -139,61 +139,63 @@ class RoomsByName:
         that ends in a number, such as 'Family (1)', may be that of a file which was downloaded twice."""
         name = re.sub(r" \(\d+\)$", "", name)
         called = re.compile(rf"({re.escape(name)}(?: \(.+\))?)(?:{_TALK})?", re.S)
-        found = [name] if await work.rooms.find(room_id=name) else []
+        bases = [name] if await work.rooms.find(room_id=name) else []
         for part in (f"{name} (", f"{name}-"):
             like = await work.rooms.named_like(part=part, limit=_MOST_ROOMS)
-            found += [held[1] for room in like if (held := called.fullmatch(room.room_id))]
-        return list(dict.fromkeys(found))
+            bases += [held[1] for room in like if (held := called.fullmatch(room.room_id))]
+        return list(dict.fromkeys(bases))
 
     async def _compare(self, chats: Sequence[_Chat], export: NamedChats) -> None:
         """Compare an export with one stored room of each chat after another: the ids of messages may depend on that of
         their room."""
         for place in range(max((len(chat.stored) for chat in chats), default=0)):
-            asked = [chat for chat in chats if place < len(chat.stored) and not chat.is_found]
-            if not asked:
+            unsettled = [chat for chat in chats if place < len(chat.stored) and not chat.is_found]
+            if not unsettled:
                 return
-            stored = [chat.stored[place] for chat in asked]
-            rooms = {chat.name: one.room_id for chat, one in zip(asked, stored, strict=True)}
+            stored = [chat.stored[place] for chat in unsettled]
+            rooms = {chat.name: stored_room.room_id for chat, stored_room in zip(unsettled, stored, strict=True)}
             items = export.read(rooms)
             while batch := await asyncio.to_thread(list, islice(items, _BATCH)):
                 await self._take(stored, export.rooms, batch)
-                if all(one.is_found for one in stored):
+                if all(stored_room.is_found for stored_room in stored):
                     break
             items.close()
 
     async def _take(self, compared: Sequence[_Compared], names: Collection[str], batch: Sequence[Item]) -> None:
-        said: dict[str, list[Message]] = {}
+        messages_by_room: dict[str, list[Message]] = {}
         for item in batch:
             if isinstance(item, Parsed):
-                said.setdefault(item.message.room_id, []).append(item.message)
+                messages_by_room.setdefault(item.message.room_id, []).append(item.message)
         async with self._storage.reading(self._tenant) as work:
-            for one in compared:
-                for room_id, messages in said.items():
-                    if room_id == one.room_id or (room_id not in names and _is_of(room_id, one.room_id)):
+            for stored_room in compared:
+                for room_id, messages in messages_by_room.items():
+                    if room_id == stored_room.room_id or (
+                        room_id not in names and _is_of(room_id, stored_room.room_id)
+                    ):
                         ids = [message.id for message in messages]
                         stored = await work.messages.origins(room_id=room_id, message_ids=ids)
                         for message in messages:
-                            one.take(message, stored.get(message.id))
+                            stored_room.take(message, stored.get(message.id))
 
     async def _likenesses(self, chat: _Chat) -> dict[str, Likeness]:
         """Return how alike the chat and each stored room of its name are, without rooms that no message of it is in."""
-        found: dict[str, Likeness] = {}
+        likenesses_by_room: dict[str, Likeness] = {}
         async with self._storage.reading(self._tenant) as work:
-            for one in chat.stored:
-                rooms = [await work.rooms.find(room_id=room_id) for room_id in one.rooms]
+            for stored_room in chat.stored:
+                rooms = [await work.rooms.find(room_id=room_id) for room_id in stored_room.rooms]
                 held = {room.room_id: room.messages for room in rooms if room is not None}
                 if held:
                     spoke = set[str]()
                     for room_id in held:
                         spoke |= (await work.rooms.participants(room_id=room_id)).keys() - _NOBODY
-                    found[one.room_id] = Likeness(
-                        read=one.read,
-                        shared=one.shared,
-                        meanwhile=await self._meanwhile(work, one, held),
-                        speakers=min(len(spoke), len(one.people)),
-                        common=len(spoke & one.people),
+                    likenesses_by_room[stored_room.room_id] = Likeness(
+                        read=stored_room.read,
+                        shared=stored_room.shared,
+                        meanwhile=await self._meanwhile(work, stored_room, held),
+                        speakers=min(len(spoke), len(stored_room.people)),
+                        common=len(spoke & stored_room.people),
                     )
-        return found
+        return likenesses_by_room
 
     async def _meanwhile(self, work: UnitOfWork, compared: _Compared, held: Mapping[str, int]) -> int:
         """Return how many messages of rooms are from the time of the export. All that are `held` count for an export
@@ -219,17 +221,17 @@ def _doubt(likeness: Likeness) -> tuple[bool, int]:
 
 def _added_up(likenesses: Sequence[Mapping[str, Likeness]]) -> dict[str, Likeness]:
     """Return how alike a chat and each stored room are, from the exports that have parts of it."""
-    found: dict[str, Likeness] = {}
-    for room_id, one in (pair for its in likenesses for pair in its.items()):
-        before = found.get(room_id, Likeness(read=0, shared=0, meanwhile=0))
-        found[room_id] = Likeness(
-            read=before.read + one.read,
-            shared=before.shared + one.shared,
-            meanwhile=before.meanwhile + one.meanwhile,
-            speakers=max(before.speakers, one.speakers),
-            common=max(before.common, one.common),
+    likenesses_by_room: dict[str, Likeness] = {}
+    for room_id, likeness in (pair for its in likenesses for pair in its.items()):
+        before = likenesses_by_room.get(room_id, Likeness(read=0, shared=0, meanwhile=0))
+        likenesses_by_room[room_id] = Likeness(
+            read=before.read + likeness.read,
+            shared=before.shared + likeness.shared,
+            meanwhile=before.meanwhile + likeness.meanwhile,
+            speakers=max(before.speakers, likeness.speakers),
+            common=max(before.common, likeness.common),
         )
-    return found
+    return likenesses_by_room
 
 
 def _is_of(room_id: str, chosen: str) -> bool:

@@ -37,7 +37,7 @@ class _RoomTally:
 
 
 @dataclass(slots=True)
-class Tally:
+class ImportTally:
     seen: int = 0
     added: int = 0
     duplicates: int = 0
@@ -73,24 +73,24 @@ class Tally:
     def listen(self, batch: Sequence[Item], rooms: Collection[str]) -> list[str]:
         """Take in what the batch tells of these rooms; return those of which something was told for the first time."""
         parsed = [item for item in batch if isinstance(item, Parsed) and item.message.room_id in rooms]
-        before = {room_id for room_id, told in self.rooms.items() if told.facts != NOTHING_TOLD}
+        before = {room_id for room_id, tallied in self.rooms.items() if tallied.facts != NOTHING_TOLD}
         for item in parsed:
             self.rooms.setdefault(item.message.room_id, _RoomTally()).take(item)
-        return [name for name, told in self.rooms.items() if told.facts != NOTHING_TOLD and name not in before]
+        return [name for name, tallied in self.rooms.items() if tallied.facts != NOTHING_TOLD and name not in before]
 
     def moves(self) -> list[list[Any]]:
         """Return the moves as JSON."""
         return [
             [room_id, move.person, move.came, move.by_name, at.isoformat()]
-            for room_id, told in self.rooms.items()
-            for move, at in told.moves
+            for room_id, tallied in self.rooms.items()
+            for move, at in tallied.moves
         ]
 
     def remember(self, moves: Iterable[Sequence[Any]]) -> None:
         """Take in what `moves` returned before an import broke off."""
         for room_id, person, came, by_name, at in moves:
-            told = self.rooms.setdefault(room_id, _RoomTally())
-            told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
+            tallied = self.rooms.setdefault(room_id, _RoomTally())
+            tallied.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
 
     def take(self, messages: Sequence[Message], results: Mapping[str, IntakeResult]) -> None:
         """Take in what became of a batch, except of messages that are gone or in conflict."""
@@ -133,16 +133,19 @@ class Tally:
             resumed=resumed,
             time_zone=time_zone,
             files=(ExportRead(name=name, format=format, read=self.read, added=self.added, rooms=rooms),),
-            kinds={room_id: found.kind for room_id, found in self.found.items()},
+            kinds={room_id: people.kind for room_id, people in self.found.items()},
             members={
-                room_id: len(audience_of(replace(found, kind=RoomKind.PRIVATE), now) or ())
-                for room_id, found in self.found.items()
-                if found.complete
+                room_id: len(audience_of(replace(people, kind=RoomKind.PRIVATE), now) or ())
+                for room_id, people in self.found.items()
+                if people.complete
             },
         )
 
 
-_COUNTS = sorted({one.name for one in fields(Tally)} & {one.name for one in fields(ImportReport) if one.type is int})
+_COUNTS = sorted(
+    {field_.name for field_ in fields(ImportTally)}
+    & {field_.name for field_ in fields(ImportReport) if field_.type is int}
+)
 """What both the tally and the report count."""
 
 

@@ -78,7 +78,7 @@ class IndexingService(Service):
             words = await work.progress.index_state(name=WORDS)
             waiting = await work.progress.outbox.waiting() + await work.progress.memory_outbox.waiting()
         stands = [await self._stand(vectors) for vectors in self._vectors] or [("off", None)]
-        stand, problem = max(stands, key=lambda one: _FROM_WHOLE.index(one[0]))
+        stand, problem = max(stands, key=lambda standing: _FROM_WHOLE.index(standing[0]))
         return IndexStatus(
             vectors=stand,
             words="rebuilding" if words_problem(words) else "whole",

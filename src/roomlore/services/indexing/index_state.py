@@ -35,7 +35,7 @@ _WORDS_ALONE = "Words alone were searched."
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MessagesPage:
     """Messages of one room after a cursor, and the next cursor (None: no more)."""
 
     tenant: str
@@ -44,14 +44,14 @@ class Page:
     cursor: Cursor | None
 
 
-async def page_after(work: UnitOfWork, cursor: Cursor, *, limit: int) -> Page:
+async def page_after(work: UnitOfWork, cursor: Cursor, *, limit: int) -> MessagesPage:
     """Return the next messages; a page without messages moves on to the next room."""
     tenant, room_id, arrival = cursor
     messages = await work.of(tenant).messages.page(room_id=room_id, after=arrival, limit=limit) if tenant else []
     if messages:
-        return Page(tenant, room_id, tuple(messages), (tenant, room_id, messages[-1].arrival))
+        return MessagesPage(tenant, room_id, tuple(messages), (tenant, room_id, messages[-1].arrival))
     rooms = await work.progress.rooms_after(tenant=tenant, room_id=room_id, limit=1)
-    return Page(tenant, room_id, (), (rooms[0].tenant, rooms[0].room_id, 0) if rooms else None)
+    return MessagesPage(tenant, room_id, (), (rooms[0].tenant, rooms[0].room_id, 0) if rooms else None)
 
 
 async def messages_in_all(work: UnitOfWork) -> int:
@@ -73,7 +73,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NumbersPage:
     """Numbers by tenant and scope, from one page of a walk, and the next cursor (None: no more)."""
 
     found: Mapping[tuple[str, str], Sequence[int]]
@@ -92,11 +92,11 @@ class IndexedMessages:
     def outbox(self, work: UnitOfWork) -> Outbox:
         return work.progress.outbox
 
-    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
+    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> NumbersPage:
         """Return the next part of a walk over everything."""
         page = await page_after(work, cursor, limit=limit)
         arrivals = [message.arrival for message in page.messages]
-        return Found({(page.tenant, page.room_id): arrivals} if arrivals else {}, page.cursor)
+        return NumbersPage({(page.tenant, page.room_id): arrivals} if arrivals else {}, page.cursor)
 
     async def count(self, work: UnitOfWork) -> int:
         """Return about how many items a walk visits."""
@@ -108,8 +108,8 @@ class IndexedMessages:
 
     async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
         """Return the texts of these numbers; deleted ones are left out."""
-        found = await work.messages.messages_by_arrival(room_id=scope, arrivals=numbers)
-        return [Passage(message.arrival, passage(message), _of_message(message)) for message in found]
+        messages = await work.messages.messages_by_arrival(room_id=scope, arrivals=numbers)
+        return [Passage(message.arrival, passage(message), _of_message(message)) for message in messages]
 
 
 class IndexedMemories:
@@ -123,12 +123,12 @@ class IndexedMemories:
     def outbox(self, work: UnitOfWork) -> Outbox:
         return work.progress.memory_outbox
 
-    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
+    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> NumbersPage:
         memories = await work.memories.active_after(number=cursor[2], limit=limit)
-        found: dict[tuple[str, str], list[int]] = {}
-        for one in memories:
-            found.setdefault((one.tenant, one.memory.scope), []).append(one.number)
-        return Found(found, ("", "", memories[-1].number) if memories else None)
+        numbers: dict[tuple[str, str], list[int]] = {}
+        for memory in memories:
+            numbers.setdefault((memory.tenant, memory.memory.scope), []).append(memory.number)
+        return NumbersPage(numbers, ("", "", memories[-1].number) if memories else None)
 
     async def count(self, work: UnitOfWork) -> int:
         return await work.memories.count_active()
@@ -140,8 +140,8 @@ class IndexedMemories:
         return there
 
     async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        found = await work.memories.by_number(scope=scope, numbers=numbers)
-        return [Passage(one.number, one.memory.statement.strip(), _of_memory(one)) for one in found]
+        rows = await work.memories.by_number(scope=scope, numbers=numbers)
+        return [Passage(numbered.number, numbered.memory.statement.strip(), _of_memory(numbered)) for numbered in rows]
 
 
 Indexed = IndexedMessages | IndexedMemories
@@ -158,8 +158,8 @@ def _of_message(message: StoredMessage) -> dict[str, Any]:
     }
 
 
-def _of_memory(one: NumberedMemory) -> dict[str, Any]:
-    memory = one.memory
+def _of_memory(numbered: NumberedMemory) -> dict[str, Any]:
+    memory = numbered.memory
     return {
         "memory_id": memory.memory_id,
         "lineage_id": memory.lineage_id,
@@ -296,12 +296,12 @@ class DenseSearch:
                 vectors=vectors if turned is None else np.concatenate([vectors, turned(vectors)]),
                 limit=NEIGHBOURHOOD,
             )
-            found = {scope: await nearest(scope=scope, only=only) for scope, only in scopes.items()}
+            by_scope = {scope: await nearest(scope=scope, only=only) for scope, only in scopes.items()}
         except InvalidInput as error:
             return dict.fromkeys(scopes, Dense(problem=f"{_WORDS_ALONE} {error}"))
         except (ModelUnavailable, VectorsUnavailable) as error:
             return dict.fromkeys(scopes, self._rest(error))
-        return {scope: Dense(one, vectors, used=True, problem=standing.problem) for scope, one in found.items()}
+        return {scope: Dense(near, vectors, used=True, problem=standing.problem) for scope, near in by_scope.items()}
 
     async def problem(self) -> str | None:
         """Return the problem of the indexes, for a search by words alone."""

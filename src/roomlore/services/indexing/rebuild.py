@@ -229,14 +229,14 @@ class LinkIndexing(Service):
         messages = await work.messages.page(room_id=room_id, after=linked.walked, limit=_PIECE)
         wanted = state.answered_elsewhere(messages)
         targets = await work.messages.by_id(room_id=room_id, message_ids=wanted)
-        waiting = await work.messages.waiting(room_id=room_id, message_ids=[said.id for said in messages])
-        corrected = await work.corrections.standing(room_id=room_id, arrivals=[said.arrival for said in messages])
-        answered = [one.answers for one in corrected.values() if one.answers is not None]
+        waiting = await work.messages.waiting(room_id=room_id, message_ids=[message.id for message in messages])
+        corrected = await work.corrections.standing(room_id=room_id, arrivals=[message.arrival for message in messages])
+        answered = [link.answers for link in corrected.values() if link.answers is not None]
         targets += await work.messages.by_arrival(room_id=room_id, arrivals=answered)
         arrivals = state.begin(
             _earlier(targets, linked.walked),
             _earlier(waiting, linked.walked),
-            {arrival: one.answers for arrival, one in corrected.items()},
+            {arrival: link.answers for arrival, link in corrected.items()},
         )
         return _Piece(room, linked, state, messages, arrivals, tuple(corrected))
 

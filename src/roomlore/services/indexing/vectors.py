@@ -196,8 +196,8 @@ class VectorIndexing(Service):
             await self._release(tasks)
             return
         self._refusals += 1
-        told = {"index": self.indexed.name, "number": tasks[0].number}
-        log.warning("a text has no vector: the model refuses it", extra=told)
+        details = {"index": self.indexed.name, "number": tasks[0].number}
+        log.warning("a text has no vector: the model refuses it", extra=details)
         if self._refusals >= _REFUSALS:
             raise error
 
@@ -209,7 +209,7 @@ class VectorIndexing(Service):
         for group, numbers in _by_group(lost).items():
             async with self._storage.writing() as work:
                 await self._add(work, group, numbers)
-        there = {(*group, one.number) for group, found in (await self._read(lost)).items() for one in found}
+        there = {(*group, stored.number) for group, passages in (await self._read(lost)).items() for stored in passages}
         await self._remove(_without(lost, there))
 
     async def _release(self, tasks: Sequence[IndexTask]) -> None:
@@ -217,10 +217,10 @@ class VectorIndexing(Service):
             await self.indexed.outbox(work).release(tasks=tasks)
 
     async def _index(self, tasks: Sequence[IndexTask], generation: str) -> None:
-        found = await self._read(tasks)
-        texts = [(group, passage) for group, passages in found.items() for passage in passages if passage.text]
-        vectors = await self._embedder.embed([said.text for _, said in texts], kind="passage") if texts else ()
-        points = [_point(group, said, vector) for (group, said), vector in zip(texts, vectors, strict=True)]
+        by_group = await self._read(tasks)
+        texts = [(group, passage) for group, passages in by_group.items() for passage in passages if passage.text]
+        vectors = await self._embedder.embed([passage_.text for _, passage_ in texts], kind="passage") if texts else ()
+        points = [_point(group, passage_, vector) for (group, passage_), vector in zip(texts, vectors, strict=True)]
         collection = self.indexed.collection
         if points:
             await self._vectors.put(collection=collection, generation=generation, points=points)
@@ -250,6 +250,6 @@ def _without(tasks: Sequence[IndexTask], kept: Set[tuple[str, str, int]]) -> dic
     return _by_group([task for task in tasks if (task.tenant, task.scope, task.number) not in kept])
 
 
-def _point(group: _Group, said: Passage, vector: Vectors) -> VectorPoint:
+def _point(group: _Group, passage_: Passage, vector: Vectors) -> VectorPoint:
     tenant, scope = group
-    return VectorPoint(tenant=tenant, scope=scope, number=said.number, vector=vector, payload=said.payload)
+    return VectorPoint(tenant=tenant, scope=scope, number=passage_.number, vector=vector, payload=passage_.payload)

@@ -36,8 +36,8 @@ async def scopes_of(work: UnitOfWork, *, viewer: Viewer) -> list[str]:
     their own."""
     if viewer.kind == "user":
         return [f"user:{viewer.id}"]
-    found = await work.rooms.people(room_ids=[viewer.id])
-    people = found[viewer.id].people if viewer.id in found else {}
+    rooms = await work.rooms.people(room_ids=[viewer.id])
+    people = rooms[viewer.id].people if viewer.id in rooms else {}
     senders = await work.rooms.participants(room_id=viewer.id)
     agents = [f"agent:{sender}" for sender in sorted(senders.keys() - people.keys())]
     return [f"group:{viewer.id}", *(f"user:{person}" for person in sorted(people)), *agents]
@@ -46,11 +46,11 @@ async def scopes_of(work: UnitOfWork, *, viewer: Viewer) -> list[str]:
 async def visible_to(work: UnitOfWork, *, viewer: Viewer, scopes: list[str], now: datetime) -> list[Visibility]:
     """Return every memory of these scopes that is in force with the reasons why the viewer is shown it or not."""
     kinds = list(MemoryKind)
-    found = await work.memories.page(scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL)
-    view = await view_for(work, viewer=viewer, memories=found, now=now)
-    named = await work.rooms.people(room_ids=rooms_named(found), persons=[])
+    memories = await work.memories.page(scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL)
+    view = await view_for(work, viewer=viewer, memories=memories, now=now)
+    named = await work.rooms.people(room_ids=rooms_named(memories), persons=[])
     public = {room_id: public_windows(room) for room_id, room in named.items()}
-    return [one for one in visibilities(found, viewer, view, public) if one.memory.holds(now)]
+    return [visibility for visibility in visibilities(memories, viewer, view, public) if visibility.memory.holds(now)]
 
 
 async def seen_in(work: UnitOfWork, *, memory: Memory, now: datetime) -> SeenIn:
@@ -77,7 +77,7 @@ async def seen_in(work: UnitOfWork, *, memory: Memory, now: datetime) -> SeenIn:
 _TOUCHES = 1000
 
 
-class Past(Service):
+class MemoryPast(Service):
     """The past of one tenant's memories."""
 
     def __init__(self, backends: Backends, *, tenant: str) -> None:
@@ -117,7 +117,7 @@ class Past(Service):
             logged = await work.memories.changes_of_memories(memory_ids=list(versions))
             made_by = await self._evolutions(work, versions.values())
             messages = await self._messages(work, versions.values())
-            gone = {source for one in versions.values() for source in one.sources}.difference(messages)
+            gone = {source for version in versions.values() for source in version.sources}.difference(messages)
             archived = await self._archived(work, gone)
         makers = log.makers(logged)
         ordered = sorted(versions, key=lambda name: makers[name].number if name in makers else 0, reverse=True)
@@ -149,8 +149,8 @@ class Past(Service):
         lineages = {head.lineage_id}
         while lineages:
             for lineage_id in sorted(lineages):
-                found = await work.memories.lineage(lineage_id=lineage_id)
-                known |= {memory.memory_id: memory for memory in found}
+                ancestors = await work.memories.lineage(lineage_id=lineage_id)
+                known |= {memory.memory_id: memory for memory in ancestors}
             reached, missing = log.origins(head.memory_id, known)
             others = await work.memories.by_id(memory_ids=sorted(missing))
             lineages = {memory.lineage_id for memory in others}
@@ -158,29 +158,29 @@ class Past(Service):
 
     async def _evolutions(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[str, Evolution]:
         names = sorted({memory.evolution_id for memory in versions if memory.evolution_id is not None})
-        found = await work.memories.evolutions_by_id(evolution_ids=names)
-        return {one.evolution_id: one for one in found}
+        evolutions = await work.memories.evolutions_by_id(evolution_ids=names)
+        return {evolution_.evolution_id: evolution_ for evolution_ in evolutions}
 
     async def _messages(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[Source, StoredMessage]:
         by_room: dict[str, set[str]] = {}
         for source in (source for memory in versions for source in memory.sources):
             by_room.setdefault(source.room_id, set()).add(source.message_id)
-        found: dict[Source, StoredMessage] = {}
+        messages_by_source: dict[Source, StoredMessage] = {}
         for room_id, ids in sorted(by_room.items()):
             entries = await work.messages.by_id(room_id=room_id, message_ids=sorted(ids))
-            found |= {Source(room_id, entry.message.id): entry.message for entry in entries}
-        return found
+            messages_by_source |= {Source(room_id, entry.message.id): entry.message for entry in entries}
+        return messages_by_source
 
     async def _archived(self, work: UnitOfWork, gone: Iterable[Source]) -> dict[Source, str]:
         """Return the archives that hold these messages."""
         by_room: dict[str, set[str]] = {}
         for source in gone:
             by_room.setdefault(source.room_id, set()).add(source.message_id)
-        found: dict[Source, str] = {}
+        archives_by_source: dict[Source, str] = {}
         for room_id, ids in sorted(by_room.items()):
             held = await work.archives.of_messages(room_id=room_id, message_ids=sorted(ids))
-            found |= {Source(room_id, message_id): archive_id for message_id, archive_id in held.items()}
-        return found
+            archives_by_source |= {Source(room_id, message_id): archive_id for message_id, archive_id in held.items()}
+        return archives_by_source
 
 
 def _blamed(

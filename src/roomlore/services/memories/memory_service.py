@@ -35,11 +35,11 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
-from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
+from roomlore.core.visibility import SeenIn, Visibility, as_shown_to, is_heard
 from roomlore.ports.audience import view_for
 from roomlore.ports.exports import MemoryExport, ReadMemories
 from roomlore.ports.shared import Backends, Service
-from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
+from roomlore.services.memories.history import MemoryPast, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 from roomlore.storage import UnitOfWork
 
@@ -66,12 +66,12 @@ async def the_only(work: UnitOfWork, *, part: str, what: Named) -> str:
         raise InvalidInput("id_blank_of_kind", value=f"{part!r:.60}", what=what)
     if await _is_there(work, part, what):
         return part
-    found = await _like(work, part, what) if len(part) >= _SHORTEST else []
-    if not found:
+    candidates = await _like(work, part, what) if len(part) >= _SHORTEST else []
+    if not candidates:
         raise NotFound("id_unknown_of_kind", what=what, id=f"{part!r:.80}")
-    if len(found) > 1:
-        raise several_ids(part, found)
-    return found[0]
+    if len(candidates) > 1:
+        raise several_ids(part, candidates)
+    return candidates[0]
 
 
 async def _is_there(work: UnitOfWork, known: str, what: Named) -> bool:
@@ -103,11 +103,11 @@ Searcher = Callable[..., Awaitable[MemoryAnswer]]
 `threshold`, `include_ended` and `viewer`."""
 
 
-async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool) -> FactImport:
+async def bring(writer: MemoryWriter, imported: ImportedMemories, *, dry_run: bool) -> FactImport:
     """Write the memories that were read, in as few transactions as possible."""
     good: list[tuple[str, NewMemory]] = []
-    skipped = list(found.skipped)
-    for place, memory in found.memories:
+    skipped = list(imported.skipped)
+    for place, memory in imported.memories:
         try:
             good.append((place, checked(memory, writer.zone)))
         except InvalidInput as error:
@@ -116,10 +116,12 @@ async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool)
     for start in range(0, len(good), MAX_BATCH):
         part = good[start : start + MAX_BATCH]
         done = await writer.add([memory for _, memory in part], on_conflict="report", refresh=True, dry_run=dry_run)
-        counts.update(one.outcome for one in done)
-        skipped += [_left(*entry, one) for entry, one in zip(part, done, strict=True) if one.outcome == "conflict"]
+        counts.update(outcome.outcome for outcome in done)
+        skipped += [
+            _left(*entry, outcome) for entry, outcome in zip(part, done, strict=True) if outcome.outcome == "conflict"
+        ]
     return FactImport(
-        form=found.form,
+        form=imported.form,
         added=counts["added"],
         updated=counts["updated"],
         unchanged=counts["unchanged"],
@@ -144,7 +146,7 @@ class MemoryService(Service):
         *,
         tenant: str,
         writer: MemoryWriter,
-        past: Past,
+        past: MemoryPast,
         reviser: Reviser,
         read_memories: ReadMemories,
         evolver: Evolver,
@@ -230,18 +232,18 @@ class MemoryService(Service):
         deleted here. Entries that cannot be read are listed and skipped. `dry_run`: report what would happen. Raise
         `InvalidInput` if nothing of it can be read, `StorageUnavailable`.
         """
-        found = await asyncio.to_thread(self._read_memories, source, form=form, scope=scope)
-        return await bring(self._writer, found, dry_run=dry_run)
+        imported = await asyncio.to_thread(self._read_memories, source, form=form, scope=scope)
+        return await bring(self._writer, imported, dry_run=dry_run)
 
     async def head(self, memory_id: str, *, viewer: str | None = None) -> Memory:
         """Return the active version of the memory that this id is a version of, or its last one. Raise `NotFound`, also
         if the viewer may not see it, or not what this id leads over to it."""
-        found = await self._writer.head(memory_id)
+        newest = await self._writer.head(memory_id)
         if viewer is None:
-            return found
-        if memory_id != found.memory_id:
-            await self._check_led(memory_id, found, viewer)
-        seen = await self._visible([found], viewer)
+            return newest
+        if memory_id != newest.memory_id:
+            await self._check_led(memory_id, newest, viewer)
+        seen = await self._visible([newest], viewer)
         if not seen:
             raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
         return seen[0]
@@ -280,7 +282,7 @@ class MemoryService(Service):
             view = await view_for(work, viewer=whom, memories=[head], now=now)
         if not is_heard(head, view):
             raise Forbidden("memory_only_shared", memory=f"{memory_id!r:.80}", viewer=f"{viewer:.80}")
-        await self.check_cited([one for one in citing if one not in head.sources], viewer)
+        await self.check_cited([source for source in citing if source not in head.sources], viewer)
 
     async def as_told(self, memories: Sequence[Memory], viewer: str | None) -> list[Memory]:
         """Return memories as the viewer is told them, such as the answer to a change that they made: without what they
@@ -290,7 +292,7 @@ class MemoryService(Service):
         whom, now = check_viewer(viewer), self._clock.now()
         async with self._storage.reading(self._tenant) as work:
             view = await view_for(work, viewer=whom, memories=memories, now=now)
-        return [told(memory, view) for memory in memories]
+        return [as_shown_to(memory, view) for memory in memories]
 
     async def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None:
         """Raise `InvalidInput` if the viewer may not see one of these messages, as if it were not there. None may see
@@ -307,15 +309,15 @@ class MemoryService(Service):
         """
         if viewer is None:
             return list(memories)
-        await self.check_cited([one for new in memories for one in new.sources], viewer)
+        await self.check_cited([source for new in memories for source in new.sources], viewer)
         ids = [new.memory_id for new in memories if new.memory_id is not None]
         async with self._storage.reading(self._tenant) as work:
-            found = {one.memory_id: one for one in await work.memories.by_id(memory_ids=ids)}
-            heads = await work.memories.heads(memory_ids=list(found))
-        seen = {one.memory_id for one in await self._visible([*found.values(), *heads.values()], viewer)}
-        for name in found:
+            stored = {one.memory_id: one for one in await work.memories.by_id(memory_ids=ids)}
+            heads = await work.memories.heads(memory_ids=list(stored))
+        seen = {memory.memory_id for memory in await self._visible([*stored.values(), *heads.values()], viewer)}
+        for name in stored:
             known = name in seen and heads[name].memory_id in seen
-            if not known or not await self._leads(found[name], heads[name], viewer):
+            if not known or not await self._leads(stored[name], heads[name], viewer):
                 raise Conflict("memory_exists", memory=f"{name!r:.80}")
         now = self._clock.now()
         return [said_there_now(new, check_viewer(viewer), now) for new in memories]
@@ -379,26 +381,26 @@ class MemoryService(Service):
         seen = await self._visible(every, viewer)
         _, replaced = unreplaced([memory for memory in seen if memory.status is MemoryStatus.ACTIVE])
         wanted = {"active": (True,), "ended": (False,)}.get(status, (True, False))
-        return [one for one in seen if one.memory_id not in replaced and one.holds(now) in wanted]
+        return [memory for memory in seen if memory.memory_id not in replaced and memory.holds(now) in wanted]
 
     async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
         whom, now = check_viewer(viewer), self._clock.now()
         async with self._storage.reading(self._tenant) as work:
             view = await view_for(work, viewer=whom, memories=memories, now=now)
-            seen = {one.memory_id: one for one in memories if may_see(one, view)}
+            seen = {memory.memory_id: memory for memory in memories if may_see(memory, view)}
             others = {
                 name
-                for one in seen.values()
-                if not is_heard(one, view)
-                for name in (one.lineage_id, *one.parents)
+                for memory in seen.values()
+                if not is_heard(memory, view)
+                for name in (memory.lineage_id, *memory.parents)
                 if name not in seen
             }
             ids = set(seen)
             if others:
                 before = await work.memories.by_id(memory_ids=sorted(others))
                 limits = await view_for(work, viewer=whom, memories=before, now=now)
-                ids |= {one.memory_id for one in before if may_see(one, limits)}
-        return [told(memory, view, ids) for memory in seen.values()]
+                ids |= {memory.memory_id for memory in before if may_see(memory, limits)}
+        return [as_shown_to(memory, view, ids) for memory in seen.values()]
 
     async def visible(self, viewer: str, *, scope: str | None = None) -> list[Visibility]:
         """Return every active memory that concerns the viewer, 'room:team' or 'user:anna', with the reasons why it is
@@ -422,12 +424,12 @@ class MemoryService(Service):
     async def get(self, memory_id: str, *, viewer: str | None = None) -> Memory:
         """Return the version with this id. Raise `NotFound` if there is none, or none that the viewer may see."""
         async with self._storage.reading(self._tenant) as work:
-            found = await work.memories.by_id(memory_ids=[memory_id])
+            memories = await work.memories.by_id(memory_ids=[memory_id])
         if viewer is not None:
-            found = await self._visible(found, viewer)
-        if not found:
+            memories = await self._visible(memories, viewer)
+        if not memories:
             raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
-        return found[0]
+        return memories[0]
 
     async def named(self, part: str, what: Named = "memory") -> str:
         """Return the id of a version, or of an evolution, that is `part`, or the only one that begins or ends with it.
@@ -590,10 +592,10 @@ class MemoryService(Service):
     async def evolution(self, evolution_id: str) -> Evolution:
         """Return the record of an evolution: the messages it read, the model and its answer. Raise `NotFound`."""
         async with self._storage.reading(self._tenant) as work:
-            found = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
-        if not found:
+            evolutions = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
+        if not evolutions:
             raise NotFound("memory_origin_unknown", evolution=f"{evolution_id!r:.80}")
-        return found[0]
+        return evolutions[0]
 
     async def evolutions(self, scope: str, *, before: str | None = None, limit: int = 20) -> list[Evolution]:
         """Return the records of evolutions of a scope, the newest first; `before`: an id to continue from."""

@@ -69,12 +69,12 @@ class InForceCache:
             if stored is None:
                 return InForce(kind)
             name = (tenant, scope, kind, stored.created_at)
-            found = self._kept.get(name)
-            if found is None or stored.changes - found.number > _FOLLOWED:
-                found = await self._load(work, stored, kind)
-            await catch_up(work, found, stored)
-        self._keep(name, found)
-        return found.copy()
+            in_force = self._kept.get(name)
+            if in_force is None or stored.changes - in_force.number > _FOLLOWED:
+                in_force = await self._load(work, stored, kind)
+            await catch_up(work, in_force, stored)
+        self._keep(name, in_force)
+        return in_force.copy()
 
     async def _load(self, work: UnitOfWork, stored: Scope, kind: MemoryKind) -> InForce:
         """Load the scope. Changes that come in meanwhile are applied again although they are included, which does no
@@ -82,12 +82,12 @@ class InForceCache:
         memories = await work.memories.page(scopes=[stored.scope], kinds=[kind], status=MemoryStatus.ACTIVE, limit=_ALL)
         return InForce(kind, stored.changes, memories, created_at=stored.created_at)
 
-    def _keep(self, name: _Name, found: InForce) -> None:
+    def _keep(self, name: _Name, in_force: InForce) -> None:
         newer = self._kept.get(name)
-        if newer is None or newer.number <= found.number:
-            self._kept[name] = found
+        if newer is None or newer.number <= in_force.number:
+            self._kept[name] = in_force
         self._kept.move_to_end(name)
-        while len(self._kept) > 1 and sum(len(one) + _OVERHEAD for one in self._kept.values()) > self._size:
+        while len(self._kept) > 1 and sum(len(held) + _OVERHEAD for held in self._kept.values()) > self._size:
             self._kept.popitem(last=False)
 
 
@@ -165,10 +165,14 @@ class MemoryWriter(Service):
     async def check_cited(self, sources: Sequence[Source], viewer: Viewer) -> None:
         """Raise `InvalidInput` for messages that the viewer may not see, as for those that are not there."""
         async with self._storage.reading(self._tenant) as work:
-            said = await self._origins(work, sources)
-            rooms = {one.room_id for one in said}
+            origins = await self._origins(work, sources)
+            rooms = {source.room_id for source in origins}
             view = await view_for(work, viewer=viewer, rooms=rooms, now=self._clock.now())
-        seen = {one for one, was in said.items() if covers(view.windows.get(one.room_id, NEVER), was.first, was.last)}
+        seen = {
+            source
+            for source, was in origins.items()
+            if covers(view.windows.get(source.room_id, NEVER), was.first, was.last)
+        }
         refuse_unknown(sources, seen)
 
     async def _decide(
@@ -184,9 +188,9 @@ class MemoryWriter(Service):
         for scope, memories in batch.by_scope.items():
             if not dry_run:
                 await self._lock(work, scope, before[scope], now)
-            number = max(one.number for one in before[scope].values())
-            said = await self._origins(work, (one for _, memory in memories for one in memory.sources))
-            memories = [(place, _with_evidence(memory, said)) for place, memory in memories]
+            number = max(memory.number for memory in before[scope].values())
+            origins = await self._origins(work, (source for _, memory in memories for source in memory.sources))
+            memories = [(place, _with_evidence(memory, origins)) for place, memory in memories]
             known = await self._known(work, memories, refresh=refresh)
             additions = Additions(
                 before[scope],
@@ -198,7 +202,7 @@ class MemoryWriter(Service):
                 refresh=refresh,
             )
             done |= {place: additions.add(memory) for place, memory in memories}
-            refuse_unknown((one for change in additions.changes for one in change.memory.sources), said)
+            refuse_unknown((source for change in additions.changes for source in change.memory.sources), origins)
             if not dry_run:
                 await work.memories.apply(scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
@@ -210,16 +214,16 @@ class MemoryWriter(Service):
         elsewhere, rooms = list[Memory](), set[str]()
         for new in memories:
             same = before[new.kind].all_saying(new.statement)
-            if not any(said_there(one, new.evidence) for one in same):
+            if not any(said_there(memory, new.evidence) for memory in same):
                 elsewhere += same
-                rooms |= {one.room_id for one in new.evidence} if same else set()
+                rooms |= {room.room_id for room in new.evidence} if same else set()
         views = {
             room_id: await view_for(work, viewer=Viewer("room", room_id), memories=elsewhere, now=now)
             for room_id in sorted(rooms)
         }
 
         def known_to(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
-            seen = [views.get(one.room_id) for one in evidence]
+            seen = [views.get(room.room_id) for room in evidence]
             return said_there(memory, evidence) or (
                 bool(seen) and all(view is not None and may_see(memory, view) for view in seen)
             )
@@ -230,10 +234,10 @@ class MemoryWriter(Service):
         self, work: UnitOfWork, memories: Sequence[tuple[int, NewMemory]], *, refresh: bool
     ) -> dict[str, Lineage]:
         """Return the lineages of the requested ids; their newest versions are read if that may matter."""
-        asked = {memory.memory_id: memory for _, memory in memories if memory.memory_id is not None}
-        found = await self._lineages(work, list(asked))
-        moved = [name for name, lineage in found.items() if refresh and not lineage.says(asked[name])]
-        return found | {name: await self._with_newest(work, found[name]) for name in moved}
+        given = {memory.memory_id: memory for _, memory in memories if memory.memory_id is not None}
+        lineages = await self._lineages(work, list(given))
+        moved = [name for name, lineage in lineages.items() if refresh and not lineage.says(given[name])]
+        return lineages | {name: await self._with_newest(work, lineages[name]) for name in moved}
 
     async def _read(self, scope: str, kinds: Iterable[MemoryKind]) -> dict[MemoryKind, InForce]:
         return {kind: await self._cache.read(tenant=self._tenant, scope=scope, kind=kind) for kind in kinds}
@@ -254,9 +258,9 @@ class MemoryWriter(Service):
             scope = await self._lock(work, head.scope, before, now)
             lineage = await self._with_newest(work, (await self._lineages(work, [memory_id]))[memory_id])
             head = _in_force(lineage, expected)
-            said = await self._origins(work, edit.sources or ())
-            refuse_unknown((one for one in edit.sources or () if one not in head.sources), said)
-            wanted = versions.said_anew(head, versions.edited(head, edit, said), viewer, now)
+            origins = await self._origins(work, edit.sources or ())
+            refuse_unknown((room for room in edit.sources or () if room not in head.sources), origins)
+            wanted = versions.said_anew(head, versions.edited(head, edit, origins), viewer, now)
             if wanted == head:
                 return head
             for in_force in before.values():
@@ -281,23 +285,23 @@ class MemoryWriter(Service):
 
     async def _is_for_the_same(self, work: UnitOfWork, head: Memory, wanted: Memory) -> bool:
         """Return True if whoever may see the version in force may see the new evidence too."""
-        new = [one for one in wanted.evidence if one not in head.evidence]
+        new = [room for room in wanted.evidence if room not in head.evidence]
         if not new:
             return True
-        names = {one.room_id for one in (*head.evidence, *new)}
+        names = {room.room_id for room in (*head.evidence, *new)}
         people = await work.rooms.people(room_ids=names)
-        return all(may_replace(head, one, people[one.room_id], people) for one in new)
+        return all(may_replace(head, room, people[room.room_id], people) for room in new)
 
     async def _origins(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, Origin]:
         """Return when and by whom these messages were sent, without those that do not exist. A deleted one exists: its
         id stays taken."""
-        found, by_room = dict[Source, Origin](), defaultdict[str, list[str]](list)
-        for one in dict.fromkeys(sources):
-            by_room[one.room_id].append(one.message_id)
+        origins, by_room = dict[Source, Origin](), defaultdict[str, list[str]](list)
+        for source in dict.fromkeys(sources):
+            by_room[source.room_id].append(source.message_id)
         for room_id, ids in by_room.items():
             known = await work.messages.origins(room_id=room_id, message_ids=ids)
-            found |= {Source(room_id, message_id): was for message_id, was in known.items()}
-        return found
+            origins |= {Source(room_id, message_id): was for message_id, was in known.items()}
+        return origins
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
         now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
@@ -314,10 +318,10 @@ class MemoryWriter(Service):
     async def head(self, memory_id: str) -> Memory:
         """Return the active version, or the last one. Raise `NotFound`."""
         async with self._storage.reading(self._tenant) as work:
-            found = await work.memories.heads(memory_ids=[memory_id])
-        if memory_id not in found:
+            heads = await work.memories.heads(memory_ids=[memory_id])
+        if memory_id not in heads:
             raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
-        return found[memory_id]
+        return heads[memory_id]
 
     async def _lineages(self, work: UnitOfWork, memory_ids: Sequence[str]) -> dict[str, Lineage]:
         named = {one.memory_id: one for one in await work.memories.by_id(memory_ids=memory_ids)}
@@ -330,12 +334,12 @@ class MemoryWriter(Service):
         return replace(lineage, newest=max(memory.version for memory in versions))
 
 
-def _with_evidence(new: NewMemory, said: Mapping[Source, Origin]) -> NewMemory:
+def _with_evidence(new: NewMemory, origins: Mapping[Source, Origin]) -> NewMemory:
     """Return the memory with the rooms of its sources among its evidence, and their senders among those who said it."""
     return replace(
         new,
-        evidence=evidence_of(said_in(new.sources, said), new.evidence),
-        said_by=senders(new.sources, said, known=new.said_by),
+        evidence=evidence_of(said_in(new.sources, origins), new.evidence),
+        said_by=senders(new.sources, origins, known=new.said_by),
     )
 
 
@@ -347,7 +351,7 @@ def _in_force(lineage: Lineage, expected: str | None) -> Memory:
 
 
 def _check(done: Sequence[Remembered], on_conflict: OnConflict) -> None:
-    clash = next((one for one in done if one.outcome == "conflict"), None)
+    clash = next((outcome for outcome in done if outcome.outcome == "conflict"), None)
     if clash is not None and on_conflict == "raise":
         raise Conflict("memory_exists", memory=f"{clash.memory.memory_id!r:.80}")
 
@@ -420,7 +424,7 @@ class Reviser(Service):
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
                 raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
-            others = tuple(one for one in head.shared_with if one != target)
+            others = tuple(person for person in head.shared_with if person != target)
             shared = replace(head, shared_with=others if ends else (*others, target))
             if set(shared.shared_with) == set(head.shared_with):
                 return head
@@ -449,19 +453,19 @@ class Reviser(Service):
             return made
 
     async def _restore(self, memory_id: str, reason: str) -> Memory:
-        asked = await self._version(memory_id)
-        before, now = await self._read(asked.scope, [asked.kind]), self._clock.now()
+        version = await self._version(memory_id)
+        before, now = await self._read(version.scope, [version.kind]), self._clock.now()
         async with self._storage.writing(self._tenant) as work:
-            number = await self._lock(work, asked.scope, before, now)
+            number = await self._lock(work, version.scope, before, now)
             versions = await self._with_heads(work, [memory_id])
-            head = next((one for one in versions if one.status is MemoryStatus.ACTIVE), None)
-            wanted = next(one for one in versions if one.memory_id == memory_id)
+            head = next((candidate for candidate in versions if candidate.status is MemoryStatus.ACTIVE), None)
+            wanted = next(candidate for candidate in versions if candidate.memory_id == memory_id)
             if wanted == head:
                 return wanted
             logged = await work.memories.changes_of_memories(memory_ids=[memory_id])
             change = _restoration(_in_force_again(wanted, logged, now), head, number=number + 1, reason=reason, now=now)
             _check_all_unique([change], before)
-            await work.memories.apply(scope=asked.scope, changes=[change])
+            await work.memories.apply(scope=version.scope, changes=[change])
             return change.memory
 
     async def _strengthen(self, memory_id: str, value: float, reason: str) -> Memory:
@@ -486,19 +490,19 @@ class Reviser(Service):
 
     async def _version(self, memory_id: str) -> Memory:
         async with self._storage.reading(self._tenant) as work:
-            found = await work.memories.by_id(memory_ids=[memory_id])
-        if not found:
+            versions_there = await work.memories.by_id(memory_ids=[memory_id])
+        if not versions_there:
             raise NotFound("memory_unknown", memory=f"{memory_id!r:.80}")
-        return found[0]
+        return versions_there[0]
 
     async def _with_heads(self, work: UnitOfWork, memory_ids: Sequence[str]) -> list[Memory]:
         """Return these versions and the heads of their lineages, if those were not merged into others: they include the
         active version of each lineage, however many versions it has."""
-        found = await work.memories.by_id(memory_ids=memory_ids)
-        lineages = {memory.lineage_id for memory in found}
+        stored = await work.memories.by_id(memory_ids=memory_ids)
+        lineages = {memory.lineage_id for memory in stored}
         heads = await work.memories.heads(memory_ids=memory_ids)
         own = [head for head in heads.values() if head.lineage_id in lineages]
-        return list({memory.memory_id: memory for memory in (*found, *own)}.values())
+        return list({memory.memory_id: memory for memory in (*stored, *own)}.values())
 
     async def _read(self, scope: str, kinds: Iterable[MemoryKind]) -> Kinds:
         return {
@@ -518,7 +522,9 @@ def _in_force_again(version: Memory, logged: Sequence[Change], now: datetime) ->
     change summary. The request to restore it supports it."""
     if is_redacted(version):
         raise InvalidInput("memory_redacted", memory=f"{version.memory_id!r:.80}")
-    last = [one for one in logged if one.memory.status is MemoryStatus.ACTIVE or one.action is Action.REDACT]
+    last = [
+        change for change in logged if change.memory.status is MemoryStatus.ACTIVE or change.action is Action.REDACT
+    ]
     summary = last[-1].memory.change_summary if last else version.change_summary
     return replace(
         version,
@@ -548,6 +554,6 @@ def _check_all_unique(changes: Sequence[Change], before: Kinds) -> None:
     ours = {name for change in changes for name in (*change.closes, change.memory.memory_id)}
     for new in (change.memory for change in changes if change.memory.status is MemoryStatus.ACTIVE):
         saying = before[new.kind].all_saying(new.statement)
-        same = {one.memory_id for one in saying if heard_there(one, new.evidence)}
+        same = {memory.memory_id for memory in saying if heard_there(memory, new.evidence)}
         if new.memory_id not in same and same - ours:
             raise Conflict("memory_repeated", memory=f"{min(same - ours)!r:.80}")

@@ -12,7 +12,7 @@ from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.joint import Joint
-from roomlore.services.messages.planning import INLINE, Batches, Plan, Planner, check_conflicts, weight
+from roomlore.services.messages.planning import INLINE, Batches, BatchPlan, Planner, check_conflicts, weight
 from roomlore.services.messages.room_states import BatchStates, RoomCache
 from roomlore.storage import UnitOfWork
 
@@ -75,7 +75,7 @@ class Ingest(Service):
             across=one_writer,
         )
 
-    async def add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
+    async def add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[BatchPlan]:
         """Store the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored.
 
         `along` writes something of the caller's in the same transaction, after the messages. It is called again if the
@@ -90,7 +90,7 @@ class Ingest(Service):
             check_conflicts(plan.intake.conflicts)
         return [plan]
 
-    async def _add_now(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
+    async def _add_now(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[BatchPlan]:
         """Add batches to rooms whose turn it is."""
         limits = await self._quotas.of(self._tenant)
         few = sum(map(len, batches.values())) <= _BRIEF
@@ -103,7 +103,7 @@ class Ingest(Service):
                 continue
         return await self._try_locked(batches, strict=strict, along=along, limits=limits)
 
-    async def _try(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
+    async def _try(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[BatchPlan]:
         states = self._rooms.hold()
         plans = await self._planner.plan(None, batches, states, strict=strict)
         written = _Written()
@@ -113,7 +113,9 @@ class Ingest(Service):
                 written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
 
-    async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
+    async def _try_locked(
+        self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas
+    ) -> list[BatchPlan]:
         """Plan while holding the rooms' locks, so that no plan is in vain if other processes write to the rooms."""
         states = self._rooms.hold()
         async with self._storage.writing(self._tenant) as work:
@@ -123,7 +125,9 @@ class Ingest(Service):
             written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
 
-    async def _write(self, work: "UnitOfWork", plans: Sequence[Plan], along: Along | None, limits: Quotas) -> _Written:
+    async def _write(
+        self, work: "UnitOfWork", plans: Sequence[BatchPlan], along: Along | None, limits: Quotas
+    ) -> _Written:
         written = _Written()
         for plan in sorted(plans, key=lambda plan: plan.room.room_id):
             if not plan.entries:
@@ -148,7 +152,7 @@ class Ingest(Service):
             await along(work)
         return written
 
-    def _done(self, plans: list[Plan], states: BatchStates, written: _Written) -> list[Plan]:
+    def _done(self, plans: list[BatchPlan], states: BatchStates, written: _Written) -> list[BatchPlan]:
         """Announce due work once the transaction is committed, and keep the states. One that is not whole is dropped if
         links of older messages changed: the store also moves what answers these by way of messages that are not in
         memory, so the state may be wrong."""

@@ -8,10 +8,10 @@ from copy import copy
 
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.models import Message
-from roomlore.services.messages.planning import Batches, Plan, by_room
-from roomlore.services.messages.room_states import Turn, Turns
+from roomlore.services.messages.planning import Batches, BatchPlan, by_room
+from roomlore.services.messages.room_states import RoomTurn, Turns
 
-Add = Callable[[Batches], Awaitable[list[Plan]]]
+Add = Callable[[Batches], Awaitable[list[BatchPlan]]]
 
 
 class _Member:
@@ -19,14 +19,14 @@ class _Member:
 
     def __init__(self, message: Message) -> None:
         self.message = message
-        self.answer: Future[Plan] = get_running_loop().create_future()
+        self.answer: Future[BatchPlan] = get_running_loop().create_future()
         self.task: Task[None] | None = None
 
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
 
-    def succeed(self, plan: Plan) -> None:
+    def succeed(self, plan: BatchPlan) -> None:
         if not self.answer.done():
             self.answer.set_result(plan)
 
@@ -91,7 +91,7 @@ class Joint:
         """The rooms that groups write to."""
         self._open: dict[str, _Group] = {}
 
-    async def add(self, message: Message, weight: int) -> Plan:
+    async def add(self, message: Message, weight: int) -> BatchPlan:
         """Add a message, alone if no other is being added."""
         place, room_ids = "" if self._across else message.room_id, (message.room_id,)
         if self._is_held_up(message.room_id):
@@ -109,12 +109,12 @@ class Joint:
         try:
             return await member.answer
         except CancelledError:
-            if member.task is not None and all(one.task is not member.task for one in group.waiting()):
+            if member.task is not None and all(queued.task is not member.task for queued in group.waiting()):
                 member.task.cancel()
                 await wait([member.task])
             raise
 
-    def turn(self, room_ids: Collection[str]) -> Turn:
+    def turn(self, room_ids: Collection[str]) -> RoomTurn:
         """Take the next place among the writers to these rooms, behind the messages that wait to be added there."""
         for place in [place for place, group in self._open.items() if group.concerns(room_ids)]:
             self._begin(place)
@@ -155,7 +155,7 @@ class Joint:
             member.task = task
         task.add_done_callback(lambda _: self._ended(members, turn, end))
 
-    def _ended(self, members: list[_Member], turn: Turn, end: Callable[[], None]) -> None:
+    def _ended(self, members: list[_Member], turn: RoomTurn, end: Callable[[], None]) -> None:
         """Note the end of a group. It may have been cancelled, even before it began, by who ends all tasks."""
         turn.leave()
         for member in members:
@@ -179,7 +179,7 @@ class Joint:
         if place not in self._adding and place in self._open:
             self._begin(place)
 
-    async def _add_all(self, members: list[_Member], turn: Turn) -> None:
+    async def _add_all(self, members: list[_Member], turn: RoomTurn) -> None:
         async with turn:
             if len(members) == 1:
                 await self._answer(members[0])
@@ -206,7 +206,7 @@ class Joint:
             for member, plan in zip(members, _shares(plans, members), strict=True):
                 member.succeed(plan)
 
-    async def _alone(self, message: Message) -> Plan:
+    async def _alone(self, message: Message) -> BatchPlan:
         return (await self._add({message.room_id: [message]}))[0]
 
 
@@ -217,9 +217,9 @@ def _copy_of(error: StorageUnavailable) -> StorageUnavailable:
     return its.with_traceback(error.__traceback__)
 
 
-def _shares(plans: list[Plan], members: list[_Member]) -> list[Plan]:
+def _shares(plans: list[BatchPlan], members: list[_Member]) -> list[BatchPlan]:
     """Return the part of each member. The first one that was added to a new room has made it."""
-    rooms, made, shares = {plan.room.room_id: plan for plan in plans}, set[str](), list[Plan]()
+    rooms, made, shares = {plan.room.room_id: plan for plan in plans}, set[str](), list[BatchPlan]()
     for member in members:
         room_id = member.message.room_id
         share = rooms[room_id].share(member.message.id, made=room_id not in made)

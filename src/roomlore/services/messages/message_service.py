@@ -25,7 +25,7 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW, linked_alone
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
 from roomlore.core.records import parse_time
-from roomlore.core.search.facts import Part, is_whole
+from roomlore.core.search.facts import RoomPart, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
@@ -98,20 +98,22 @@ class MessageService(Service):
     async def _with_namesakes(self, report: AddReport) -> AddReport:
         """Return the report with the rooms whose name is the id of a new room. The messages are stored, so this
         does not fail."""
-        found = dict(report.new_rooms)
+        names = dict(report.new_rooms)
         try:
             async with self._storage.reading(self._tenant) as work:
                 for room_id in islice(report.new_rooms, _LOOKED_UP):
                     like = await work.rooms.named_like(part=room_id, limit=MOST_LISTED + 1, whole=True)
-                    found[room_id] = tuple(one.room_id for one in like if one.room_id != room_id)[:MOST_LISTED]
+                    names[room_id] = tuple(namesake.room_id for namesake in like if namesake.room_id != room_id)[
+                        :MOST_LISTED
+                    ]
         except StorageUnavailable:
             return report
-        for room_id, others in found.items():
+        for room_id, others in names.items():
             if others:
                 log.warning(
                     "a room was made whose id is the name of another", extra={"room_id": room_id, "named": others}
                 )
-        return replace(report, new_rooms=found)
+        return replace(report, new_rooms=names)
 
     async def get(self, room_id: str, message_id: str, *, viewer: str | None = None) -> Entry:
         """Return the message with its features and link. Raise `NotFound` if it does not exist or was deleted, or if
@@ -125,10 +127,10 @@ class MessageService(Service):
             if part is None:
                 entry = await self._entry(work, room_id, message_id)
                 return with_answered(entry, await self._answered(work, entry.message))
-            found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
-            arrival = found[0].message.arrival if found else 0
+            entries = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
+            arrival = entries[0].message.arrival if entries else 0
             arrivals = part.facts.arrivals[part.facts.arrivals <= arrival][-WINDOW:].tolist()
-            if not found or arrivals[-1:] != [arrival]:
+            if not entries or arrivals[-1:] != [arrival]:
                 raise _unknown_message(room_id, message_id)
             shown = await self._search_rooms.told(work, part, arrivals)
             if arrival not in shown:
@@ -155,12 +157,12 @@ class MessageService(Service):
                 return part
             if await work.messages.arrival_of(room_id=room_id, message_id=part) is not None:
                 raise await self._missing_in_whole(work, room_id, part)
-            found = await work.messages.ids_like(room_id=room_id, part=part, limit=MOST_LISTED + 1)
-            if not found:
+            ids = await work.messages.ids_like(room_id=room_id, part=part, limit=MOST_LISTED + 1)
+            if not ids:
                 raise await self._missing_in_whole(work, room_id, part)
-        if len(found) > 1:
-            raise several_ids(part, found)
-        return found[0]
+        if len(ids) > 1:
+            raise several_ids(part, ids)
+        return ids[0]
 
     async def page(
         self, room_id: str, *, after: int = 0, limit: int = 100, viewer: str | None = None
@@ -207,24 +209,24 @@ class MessageService(Service):
         conversation, at most 12 with itself. Raise `InvalidInput`, `NotFound` for an unknown room,
         `StorageUnavailable`.
         """
-        asked: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
-        asked["filters"] = Filters.of(sender_ids, since, until)
+        options: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
+        options["filters"] = Filters.of(sender_ids, since, until)
         if viewer is None:
             if room_id is None:
-                return await self._search_rooms.search(None, query, **asked)
-            return await self._search.search(room_id, query, **asked)
-        return await self._search_for(check_viewer(viewer), room_id, query, asked)
+                return await self._search_rooms.search(None, query, **options)
+            return await self._search.search(room_id, query, **options)
+        return await self._search_for(check_viewer(viewer), room_id, query, options)
 
     async def _search_for(
-        self, viewer: Viewer, room_id: str | None, query: str, asked: Mapping[str, Any]
+        self, viewer: Viewer, room_id: str | None, query: str, options: Mapping[str, Any]
     ) -> SearchAnswer:
         async with self._storage.reading(self._tenant) as work:
             part = None if room_id is None else await self._part(work, room_id, str(viewer))
             unknown = await unknown_viewer(work, viewer=viewer, now=self._clock.now())
         if room_id is None or part is not None:
-            answer = await self._search_rooms.search(viewer, query, room_id=room_id, **asked)
+            answer = await self._search_rooms.search(viewer, query, room_id=room_id, **options)
         else:
-            answer = await self._search.search(room_id, query, **asked)
+            answer = await self._search.search(room_id, query, **options)
         return replace(answer, hint=f"{unknown} {answer.hint or ''}".strip()) if unknown else answer
 
     async def edit(
@@ -299,7 +301,7 @@ class MessageService(Service):
         nothing. The archives of those that are archived are brought back, so that nothing of them stays in a file."""
         ids = [message_ids] if isinstance(message_ids, str) else list(message_ids)
         gone = await self._delete(room_id, ids)
-        left = [one for one in ids if one not in gone]
+        left = [message_id_ for message_id_ in ids if message_id_ not in gone]
         if left and await self._bring_back(room_id, left):
             gone |= await self._delete(room_id, left)
         return len(gone)
@@ -310,14 +312,14 @@ class MessageService(Service):
     async def _delete(self, room_id: str, ids: Sequence[str]) -> set[str]:
         async with self._storage.writing(self._tenant) as work:
             await self._lock(work, room_id)
-            found = await work.messages.by_id(room_id=room_id, message_ids=ids)
-            if found:
+            entries = await work.messages.by_id(room_id=room_id, message_ids=ids)
+            if entries:
                 await work.messages.erase(
-                    room_id=room_id, arrivals=[entry.message.arrival for entry in found], now=self._clock.now()
+                    room_id=room_id, arrivals=[entry.message.arrival for entry in entries], now=self._clock.now()
                 )
-                await self._due.note(work, room_id, found)
+                await self._due.note(work, room_id, entries)
         self._due.announce()
-        return {entry.message.id for entry in found}
+        return {entry.message.id for entry in entries}
 
     async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:
         """Yield every message of the room, or of all rooms by room id, in order of arrival."""
@@ -343,7 +345,7 @@ class MessageService(Service):
                 return
             after = page[-1].room_id
 
-    async def _part(self, work: "UnitOfWork", room_id: str, viewer: str | None) -> Part | None:
+    async def _part(self, work: "UnitOfWork", room_id: str, viewer: str | None) -> RoomPart | None:
         """Return what the viewer may see of the room, None for all of it. Raise `NotFound` if that is nothing."""
         if viewer is None:
             return None
@@ -352,15 +354,15 @@ class MessageService(Service):
         return None if is_whole(windows) else await self._search_rooms.part(work, room, windows)
 
     async def _entry(self, work: "UnitOfWork", room_id: str, message_id: str) -> Entry:
-        found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
-        if not found:
+        entries = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
+        if not entries:
             raise await self._missing_in_whole(work, room_id, message_id)
-        return found[0]
+        return entries[0]
 
     async def _missing_in_whole(self, work: "UnitOfWork", room_id: str, message_id: str) -> NotFound:
         """Return the error about a message that is not here, for a caller who may see the whole room."""
-        found = await gone(work, room_id=room_id, message_id=message_id)
-        return found or _unknown_message(room_id, message_id)
+        problem = await gone(work, room_id=room_id, message_id=message_id)
+        return problem or _unknown_message(room_id, message_id)
 
     async def _require_room(self, work: "UnitOfWork", room_id: str) -> None:
         if await work.rooms.find(room_id=room_id) is None:

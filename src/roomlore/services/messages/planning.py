@@ -35,7 +35,7 @@ _FOLLOWED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """The plan for one room's share of a batch: entries to append, the links of older messages that changed, and what
     the room's replies have shown about the link model."""
 
@@ -45,7 +45,7 @@ class Plan:
     relinked: Mapping[int, Link]
     calibration: Calibration
 
-    def share(self, message_id: str, *, made: bool) -> "Plan":
+    def share(self, message_id: str, *, made: bool) -> "BatchPlan":
         """Return what is about one message. `made`: False if another message has made the room."""
         its = self.intake
         return replace(
@@ -53,9 +53,9 @@ class Plan:
             room=self.room if made else replace(self.room, revision=max(self.room.revision, 1)),
             intake=Intake(
                 fresh=[message for message in its.fresh if message.id == message_id],
-                duplicates=[one for one in its.duplicates if one == message_id],
-                gone=[one for one in its.gone if one == message_id],
-                conflicts=[one for one in its.conflicts if one == message_id],
+                duplicates=[duplicate for duplicate in its.duplicates if duplicate == message_id],
+                gone=[gone_id for gone_id in its.gone if gone_id == message_id],
+                conflicts=[conflict for conflict in its.conflicts if conflict == message_id],
             ),
             entries=[entry for entry in self.entries if entry.message.id == message_id],
         )
@@ -75,12 +75,12 @@ def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:
     return rooms
 
 
-def results_of(plans: Sequence[Plan]) -> dict[str, IntakeResult]:
+def results_of(plans: Sequence[BatchPlan]) -> dict[str, IntakeResult]:
     """Return what became of the batches that were planned so, by room."""
     return {plan.room.room_id: plan.intake.result for plan in plans}
 
 
-def report_of(plans: Sequence[Plan]) -> AddReport:
+def report_of(plans: Sequence[BatchPlan]) -> AddReport:
     """Return what became of the batches that were planned so."""
     return AddReport(
         added=tuple(message.id for plan in plans for message in plan.intake.fresh),
@@ -112,22 +112,24 @@ class Planner(Service):
 
     async def plan(
         self, work: "UnitOfWork | None", batches: Batches, states: BatchStates, *, strict: bool
-    ) -> list[Plan]:
+    ) -> list[BatchPlan]:
         """Plan a few rooms at a time, so that the data for linking is held for a few only. Without `work` each group is
         read in a transaction of its own; the revisions tell later if a room has changed since."""
-        plans: list[Plan] = []
+        plans: list[BatchPlan] = []
         rooms = iter(batches.items())
         conflicts: list[str] = []
         while few := list(islice(rooms, _ROOMS_AT_ONCE)):
             async with nullcontext(work) if work is not None else self._storage.reading(self._tenant) as reading:
                 started = [await self._start(reading, room_id, batch) for room_id, batch in few]
-            conflicts += [message_id for one in started for message_id in one.intake.conflicts]
+            conflicts += [message_id for part in started for message_id in part.intake.conflicts]
             if not (strict and conflicts):
                 await self._reckon(started)
-            for one in started:
-                states.add(one.room, one.state)
-                arrivals = one.arrivals
-                plans.append(Plan(one.room, one.intake, arrivals.entries, arrivals.relinked, one.state.calibration))
+            for part in started:
+                states.add(part.room, part.state)
+                arrivals = part.arrivals
+                plans.append(
+                    BatchPlan(part.room, part.intake, arrivals.entries, arrivals.relinked, part.state.calibration)
+                )
         if strict:
             check_conflicts(conflicts)
         return plans
@@ -146,8 +148,8 @@ class Planner(Service):
         wanted = state.answered_elsewhere(intake.fresh)
         targets = await work.messages.by_id(room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh] if met.awaited else []
-        found = await work.messages.waiting(room_id=room_id, message_ids=fresh)
-        waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
+        waiters = await work.messages.waiting(room_id=room_id, message_ids=fresh)
+        waiting = [entry for entry in waiters if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))
 
     async def _current(self, work: "UnitOfWork", room: Room) -> RoomState:
@@ -200,16 +202,16 @@ class Planner(Service):
         )
 
     async def _reckon(self, started: Sequence[_Started]) -> None:
-        size = weight(message for one in started for message in one.intake.fresh)
-        size += sum(_ENTRY * len(one.state.entries) for one in started if one.state.rests)
+        size = weight(message for part in started for message in part.intake.fresh)
+        size += sum(_ENTRY * len(part.state.entries) for part in started if part.state.rests)
         await in_thread_if_large(size, lambda: self._link(started))
 
     def _link(self, started: Sequence[_Started]) -> None:
         now = self._clock.now()
-        for one in started:
-            counts = self._tokens.count([counted_text(message) for message in one.intake.fresh])
-            for message, tokens in zip(one.intake.fresh, counts, strict=True):
-                one.arrivals.absorb(message, tokens=tokens, now=now)
+        for part in started:
+            counts = self._tokens.count([counted_text(message) for message in part.intake.fresh])
+            for message, tokens in zip(part.intake.fresh, counts, strict=True):
+                part.arrivals.absorb(message, tokens=tokens, now=now)
 
 
 async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:
@@ -225,8 +227,8 @@ def weight(messages: Iterable[Message], *, texts: bool = True) -> int:
     It accepts unchecked input.
     """
     size = 0
-    for one in messages:
-        text, metadata = getattr(one, "text", ""), getattr(one, "metadata", None)
+    for message in messages:
+        text, metadata = getattr(message, "text", ""), getattr(message, "metadata", None)
         size += _MESSAGE + (len(text) if texts and isinstance(text, str) else 1)
         if metadata and isinstance(metadata, Mapping):
             size += sum(map(_length, metadata.values()))

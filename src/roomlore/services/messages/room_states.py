@@ -17,7 +17,7 @@ _STAYS_SHARED = 8
 """Writes without another's between them after which a room counts as written to by this process alone."""
 
 
-class Turn:
+class RoomTurn:
     """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
 
     All places are taken at once, so that two who want the same rooms never wait for each other. Since there may be very
@@ -74,10 +74,10 @@ class Turns:
         self._waiting: dict[_Key, deque[Future[None]] | None] = {}
         """The places that wait for each room that is written to; None while nobody waits."""
 
-    def take(self, tenant: str, room_ids: Iterable[str]) -> Turn:
+    def take(self, tenant: str, room_ids: Iterable[str]) -> RoomTurn:
         """Take the next place among the writers to these rooms, at once: nobody who comes later writes first to one of
         them."""
-        return Turn(self._waiting, [(tenant, room_id) for room_id in room_ids])
+        return RoomTurn(self._waiting, [(tenant, room_id) for room_id in room_ids])
 
     def is_taken(self, tenant: str, room_id: str) -> bool:
         """Return True if one of the writers has the turn in the room."""

@@ -19,7 +19,7 @@ from roomlore.core.linking.room import pointers, told_alone
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.facts import (
     MultiRoom,
-    Part,
+    RoomPart,
     allowed,
     before,
     chosen,
@@ -33,7 +33,7 @@ from roomlore.core.search.facts import (
     to_micros,
 )
 from roomlore.core.search.facts import conversation as conversation_of
-from roomlore.core.search.hits import Dense, Ints, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
+from roomlore.core.search.hits import Dense, Ints, MessageFacts, Postings, SearchAnswer, SearchHit, SearchMode
 from roomlore.core.search.query import SearchQuery, read_query
 from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
@@ -70,9 +70,9 @@ class FactsCache:
     def __init__(self, *, size_bytes: int) -> None:
         self._size = size_bytes
         self._held = 0
-        self._rooms: OrderedDict[_Key, tuple[RoomFacts, int, datetime]] = OrderedDict()
+        self._rooms: OrderedDict[_Key, tuple[MessageFacts, int, datetime]] = OrderedDict()
 
-    def known(self, tenant: str, room_id: str) -> RoomFacts | None:
+    def known(self, tenant: str, room_id: str) -> MessageFacts | None:
         """Return what was last read of the room; it may be old."""
         key = (tenant, room_id)
         if key not in self._rooms:
@@ -80,7 +80,7 @@ class FactsCache:
         self._rooms.move_to_end(key)
         return self._rooms[key][0]
 
-    async def of(self, work: "UnitOfWork", room: Room) -> RoomFacts:
+    async def of(self, work: "UnitOfWork", room: Room) -> MessageFacts:
         """Return the facts of the room, at least as new as `room`; a room that was removed and created again is read
         again."""
         known = self.known(room.tenant, room.room_id)
@@ -94,7 +94,7 @@ class FactsCache:
         self._keep(room, facts)
         return facts
 
-    def _keep(self, room: Room, facts: RoomFacts) -> None:
+    def _keep(self, room: Room, facts: MessageFacts) -> None:
         """Drop others to make room, but none for facts that would not fit anyway."""
         key, size = (room.tenant, room.room_id), _bytes_of(facts)
         if key in self._rooms:
@@ -108,9 +108,9 @@ class FactsCache:
             self._held -= freed
 
 
-def _bytes_of(facts: RoomFacts) -> int:
+def _bytes_of(facts: MessageFacts) -> int:
     """Return about how much memory the facts take."""
-    values = [getattr(facts, one.name) for one in fields(facts)]
+    values = [getattr(facts, field.name) for field in fields(facts)]
     columns = sum(value.nbytes for value in values if isinstance(value, np.ndarray))
     columns += _DERIVED_BYTES * facts.arrivals.size
     people = sum(map(len, facts.sender_ids)) + sum(map(len, facts.sender_names))
@@ -139,7 +139,7 @@ class Filters:
             raise InvalidInput("since_not_before_until", since=since, until=until)
         return cls(None if senders is None else tuple(senders), since, until)
 
-    def among(self, facts: RoomFacts) -> Ints | None:
+    def among(self, facts: MessageFacts) -> Ints | None:
         """Return the arrivals of the messages that may be found; None if all may."""
         return chosen(facts, senders=self.senders, since=self.since, until=self.until)
 
@@ -162,7 +162,7 @@ class Searching(Service):
         self._dense = dense
         self._zone = zone
 
-    def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
+    def _read(self, text: str, facts: MessageFacts, asked_at: AskedAt) -> SearchQuery:
         """Return the question read as of the time it was asked."""
         now = self._clock.now()
         if isinstance(asked_at, datetime):
@@ -216,7 +216,7 @@ class MessageSearch(Searching):
             room_id=room_id,
             query=query,
             mode="hybrid" if dense.used else "lexical",
-            hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
+            hits=tuple(hit_of(hit, messages, around) for hit in ranked if hit.arrival in messages),
             times=read.spans,
             degraded=dense.problem,
             hint=missing_senders(facts, filters.senders),
@@ -249,7 +249,7 @@ class MessageSearch(Searching):
         ranked = rank(read, postings=postings, dense=dense.found, facts=past, limit=limit)
         return Earlier(ranked=tuple(ranked), facts=past, problem=None if by_words else dense.problem)
 
-    async def _known_facts(self, room_id: str) -> RoomFacts:
+    async def _known_facts(self, room_id: str) -> MessageFacts:
         """Return the cached facts of the room, which may be old; read them if there are none."""
         facts = self._facts.known(self._tenant, room_id)
         if facts is not None:
@@ -260,7 +260,7 @@ class MessageSearch(Searching):
                 raise unknown_room(room_id)
             return await self._facts.of(work, room)
 
-    async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
+    async def _by_words(self, room_id: str, query: SearchQuery, facts: MessageFacts) -> tuple[Postings, MessageFacts]:
         """Return the postings of the query's words, and facts that are no older."""
         async with self._storage.reading(self._tenant) as work:
             postings = await work.messages.look_up(room_id=room_id, words=query.terms)
@@ -270,7 +270,7 @@ class MessageSearch(Searching):
                 facts = await self._facts.of(work, postings.room)
         return postings, facts
 
-    async def _read_aside(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
+    async def _read_aside(self, text: str, facts: MessageFacts, asked_at: AskedAt) -> SearchQuery:
         """Read a long text in a thread: it may be any user's message."""
         if len(text) <= _SHORT:
             return self._read(text, facts, asked_at)
@@ -284,13 +284,13 @@ class MessageSearch(Searching):
     async def _messages(
         self, room_id: str, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
     ) -> dict[int, StoredMessage]:
-        arrivals = list({one.arrival for one in ranked}.union(*around.values()))
+        arrivals = list({hit.arrival for hit in ranked}.union(*around.values()))
         async with self._storage.reading(self._tenant) as work:
-            found = await work.messages.messages_by_arrival(room_id=room_id, arrivals=arrivals)
-        return {message.arrival: message for message in found}
+            messages = await work.messages.messages_by_arrival(room_id=room_id, arrivals=arrivals)
+        return {message.arrival: message for message in messages}
 
 
-def _early(facts: RoomFacts, arrival: int) -> Ints | None:
+def _early(facts: MessageFacts, arrival: int) -> Ints | None:
     """Return the arrivals before this one; None if so few come later that the nearest in meaning may include them."""
     early = before(facts, arrival).arrivals
     return None if facts.arrivals.size - early.size <= _FEW_LATER else early
@@ -302,11 +302,11 @@ def _are_names(senders: object) -> bool:
     return all(isinstance(sender, str) for sender in senders)
 
 
-def conversations(ranked: Sequence[Ranked], facts: RoomFacts) -> dict[int, list[int]]:
+def conversations(ranked: Sequence[Ranked], facts: MessageFacts) -> dict[int, list[int]]:
     """Return the arrivals of the conversation around each message found."""
     return {
-        one.arrival: conversation_of(facts, one.arrival, limit=MAX_CONVERSATION, besides=one.question).tolist()
-        for one in ranked
+        hit.arrival: conversation_of(facts, hit.arrival, limit=MAX_CONVERSATION, besides=hit.question).tolist()
+        for hit in ranked
     }
 
 
@@ -368,18 +368,20 @@ class RoomsSearch(Searching):
         read = self._read(query, facts, asked_at)
         dense = await self._near(rooms, read, only, mode)
         postings = await self._postings(rooms, read)
-        nearest = rooms.nearest([one.found for one in dense])
+        nearest = rooms.nearest([dense_part.found for dense_part in dense])
         ranked = rank(read, postings=postings, dense=nearest, facts=facts, limit=limit, only=only)
-        used = any(one.used for one in dense)
+        used = any(dense_part.used for dense_part in dense)
         ranked = before_fall(ranked, read, by_meaning=used)
         around = conversations(ranked, facts) if conversation else {}
         messages = await self._messages(rooms, ranked, around)
-        problems = [one.problem for one in dense[:1] if one.problem] + ([left_out] if left_out else [])
+        problems = [dense_part.problem for dense_part in dense[:1] if dense_part.problem] + (
+            [left_out] if left_out else []
+        )
         answer = SearchAnswer(
             room_id=room_id,
             query=query,
             mode="hybrid" if used else "lexical",
-            hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
+            hits=tuple(hit_of(hit, messages, around) for hit in ranked if hit.arrival in messages),
             times=read.spans,
             degraded=" ".join(problems) or None,
             hint=missing_senders(facts, filters.senders),
@@ -388,13 +390,13 @@ class RoomsSearch(Searching):
         self._measure(answer)
         return answer
 
-    async def _parts(self, viewer: Viewer | None) -> tuple[list[Part], str | None]:
+    async def _parts(self, viewer: Viewer | None) -> tuple[list[RoomPart], str | None]:
         """Return what may be shown of each room, the room used last first, and what is said of those left out."""
         async with self._storage.reading(self._tenant) as work:
             shown = await rooms_shown(work, viewer=viewer, now=self._clock.now(), most=MAX_ROOMS)
-            found = [await self.part(work, room, windows) for room, windows in shown.rooms]
-        parts = sorted((part for part in found if part.facts.arrivals.size), key=_newest_first)
-        kept, size = list[Part](), 0
+            parts_read = [await self.part(work, room, windows) for room, windows in shown.rooms]
+        parts = sorted((part for part in parts_read if part.facts.arrivals.size), key=_newest_first)
+        kept, size = list[RoomPart](), 0
         for part in parts[:MAX_ROOMS]:
             size += part.facts.arrivals.size
             if kept and size > MAX_MESSAGES:
@@ -403,60 +405,60 @@ class RoomsSearch(Searching):
         few = len(kept) < len(parts) or shown.more
         return kept, f"Only the {len(kept)} rooms used last were searched; name a room." if few else None
 
-    async def _part_of(self, viewer: Viewer | None, room_id: str) -> tuple[list[Part], None]:
+    async def _part_of(self, viewer: Viewer | None, room_id: str) -> tuple[list[RoomPart], None]:
         async with self._storage.reading(self._tenant) as work:
             room, windows = await room_shown(work, viewer=viewer, room_id=room_id, now=self._clock.now())
             return [await self.part(work, room, windows)], None
 
-    async def part(self, work: "UnitOfWork", room: Room, windows: Sequence[Window]) -> Part:
+    async def part(self, work: "UnitOfWork", room: Room, windows: Sequence[Window]) -> RoomPart:
         """Return what may be shown of a room in these windows."""
         facts = await self._facts.of(work, room)
         if is_whole(windows):
-            return Part(room.room_id, facts)
+            return RoomPart(room.room_id, facts)
         arrivals = allowed(facts, windows, await work.messages.said(room_id=room.room_id))
         last = await work.messages.messages_by_arrival(room_id=room.room_id, arrivals=last_of_senders(facts, arrivals))
-        return part_of(room.room_id, facts, arrivals, {one.sender_id: one.sender_name for one in last})
+        return part_of(room.room_id, facts, arrivals, {speaker.sender_id: speaker.sender_name for speaker in last})
 
     async def _postings(self, rooms: MultiRoom, query: SearchQuery) -> Postings:
         async with self._storage.reading(self._tenant) as work:
-            found = [await work.messages.look_up(room_id=part.room_id, words=query.terms) for part in rooms.parts]
-        return rooms.postings(query.terms, found)
+            postings = [await work.messages.look_up(room_id=part.room_id, words=query.terms) for part in rooms.parts]
+        return rooms.postings(query.terms, postings)
 
     async def _near(self, rooms: MultiRoom, query: SearchQuery, only: Ints, mode: SearchMode) -> list[Dense]:
         """Return the nearest neighbours in each room."""
         if mode == "lexical" or not query.embed or not rooms.parts:
             return [Dense(problem=await self._dense.problem())]
         scopes = {part.room_id: rooms.within(at, only) for at, part in enumerate(rooms.parts)}
-        found = await self._dense.near_each(self._tenant, scopes, query.embed)
-        return [found[part.room_id] for part in rooms.parts]
+        near_by_room = await self._dense.near_each(self._tenant, scopes, query.embed)
+        return [near_by_room[part.room_id] for part in rooms.parts]
 
     async def _messages(
         self, rooms: MultiRoom, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
     ) -> dict[int, StoredMessage]:
         wanted: dict[int, dict[int, int]] = {}
-        for number in {one.arrival for one in ranked}.union(*around.values()):
+        for number in {hit.arrival for hit in ranked}.union(*around.values()):
             at, arrival = rooms.place(number)
             wanted.setdefault(at, {})[arrival] = number
-        found: dict[int, StoredMessage] = {}
+        messages_by_number: dict[int, StoredMessage] = {}
         async with self._storage.reading(self._tenant) as work:
             for at, numbers in wanted.items():
                 its = await self.told(work, rooms.parts[at], sorted(numbers))
-                found |= {numbers[arrival]: message for arrival, message in its.items()}
-        return found
+                messages_by_number |= {numbers[arrival]: message for arrival, message in its.items()}
+        return messages_by_number
 
-    async def told(self, work: "UnitOfWork", part: Part, arrivals: Sequence[int]) -> dict[int, StoredMessage]:
+    async def told(self, work: "UnitOfWork", part: RoomPart, arrivals: Sequence[int]) -> dict[int, StoredMessage]:
         """Return these messages of a part by arrival, as a viewer is told them who sees no other part of the room."""
-        found = {
+        by_arrival = {
             one.arrival: one for one in await work.messages.messages_by_arrival(room_id=part.room_id, arrivals=arrivals)
         }
         if part.whole:
-            return found
-        named = await work.messages.by_id(room_id=part.room_id, message_ids=sorted(pointers(list(found.values()))))
+            return by_arrival
+        named = await work.messages.by_id(room_id=part.room_id, message_ids=sorted(pointers(list(by_arrival.values()))))
         shown = set(part.facts.arrivals.tolist())
         seen = {entry.message.id for entry in named if entry.message.arrival in shown}
         places = {arrival: place for place, arrival in enumerate(part.facts.arrivals.tolist(), start=1)}
-        return {arrival: told_alone(message, places[arrival], seen) for arrival, message in found.items()}
+        return {arrival: told_alone(message, places[arrival], seen) for arrival, message in by_arrival.items()}
 
 
-def _newest_first(part: Part) -> tuple[int, str]:
+def _newest_first(part: RoomPart) -> tuple[int, str]:
     return -int(part.facts.sent_at.max()), part.room_id

@@ -12,7 +12,7 @@ from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MEMORIES
-from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
+from roomlore.services.privacy.forget_messages import ForgetTally, Person, VectorEraser, is_removed_room
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import OF_EMPTIED, OF_PEOPLE, Sought, StoredRow
 
@@ -75,14 +75,14 @@ class MemoryEraser(Service):
         super().__init__(backends)
         self._vectors = vectors
 
-    async def rewrite(self, person: Person, tally: Tally) -> None:
+    async def rewrite(self, person: Person, tally: ForgetTally) -> None:
         for scope in await self._scopes(person.tenant):
             await self._rewrite_log(person, scope, tally)
         await self._rewrite_versions(person, tally)
         await self._rewrite_records(person, tally)
         await self.rename(person, tally)
 
-    async def rename(self, person: Person, tally: Tally, *, vacant: bool = False) -> None:
+    async def rename(self, person: Person, tally: ForgetTally, *, vacant: bool = False) -> None:
         """Rename the scopes of the person. `vacant`: only those that no memory is active in."""
         tally.left.pop("memory_scopes", None)
         for scope in await self._scopes(person.tenant):
@@ -96,7 +96,7 @@ class MemoryEraser(Service):
                 scopes += page
         return scopes
 
-    async def _rewrite_log(self, person: Person, scope: Scope, tally: Tally) -> None:
+    async def _rewrite_log(self, person: Person, scope: Scope, tally: ForgetTally) -> None:
         """Rewrite the log; once more from its end if another process changed an entry after it was read, since the
         statements that entries repeat are no longer the same."""
         while True:
@@ -105,14 +105,14 @@ class MemoryEraser(Service):
             except _OvertakenError:
                 continue
 
-    async def _rewrite_entries(self, person: Person, scope: Scope, tally: Tally) -> None:
-        statements, found = await self._statements(person, scope)
-        if not found:
+    async def _rewrite_entries(self, person: Person, scope: Scope, tally: ForgetTally) -> None:
+        statements, any_changed = await self._statements(person, scope)
+        if not any_changed:
             return
         for start in range((scope.changes - 1) // _PAGE * _PAGE, -1, -_PAGE):
             async with self._storage.reading(person.tenant) as work:
                 page = await work.memories.changes(scope=scope.scope, after=start, limit=_PAGE)
-                redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
+                redaction = await self._redaction(work, person, scope.scope, [entry.memory for entry in page])
             changed = (await asyncio.to_thread(_changed, redaction, page, statements))[::-1]
             for first in range(0, len(changed), _AT_ONCE):
                 some = changed[first : first + _AT_ONCE]
@@ -123,14 +123,14 @@ class MemoryEraser(Service):
     async def _statements(self, person: Person, scope: Scope) -> tuple[dict[str, str], bool]:
         """Return the new statements, and True if anything of the log changes."""
         statements: dict[str, str] = {}
-        found = False
+        changed = False
         for start in range(0, scope.changes, _PAGE):
             async with self._storage.reading(person.tenant) as work:
                 page = await work.memories.changes(scope=scope.scope, after=start, limit=_PAGE)
-                redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
+                redaction = await self._redaction(work, person, scope.scope, [entry.memory for entry in page])
             statements |= await asyncio.to_thread(redaction.statements, [change.memory for change in page])
-            found = found or bool(await asyncio.to_thread(_changed, redaction, page, statements))
-        return statements, found
+            changed = changed or bool(await asyncio.to_thread(_changed, redaction, page, statements))
+        return statements, changed
 
     async def _write_entries(self, tenant: str, scope: str, changed: Sequence[tuple[Change, Change]]) -> None:
         """Write new entries in the place of old ones, given with the last one first. Raise `_OvertakenError` if an old
@@ -144,14 +144,14 @@ class MemoryEraser(Service):
                 raise _OvertakenError
             await work.maintenance.rewrite_changes(scope=scope, changes=[new for _, new in changed])
 
-    async def _rewrite_versions(self, person: Person, tally: Tally) -> None:
+    async def _rewrite_versions(self, person: Person, tally: ForgetTally) -> None:
         after, alike = 0, 0
         while True:
             async with self._storage.reading(person.tenant) as work:
                 page = await work.maintenance.versions(after=after, limit=_PAGE)
-                told, same = await self._telling(work, person, page)
+                versions_by_scope, same = await self._telling(work, person, page)
             alike += same
-            for scope, versions in told.items():
+            for scope, versions in versions_by_scope.items():
                 tally.places["memories"] += len(versions)
                 for start in range(0, len(versions), _AT_ONCE):
                     with suppress(_OvertakenError):  # the next round reads them under their new name
@@ -166,7 +166,7 @@ class MemoryEraser(Service):
     ) -> tuple[dict[str, list[tuple[str, int]]], int]:
         """Return the memories to rewrite, by scope, with their row numbers; and how many active ones have the same
         words afterwards."""
-        told: dict[str, list[tuple[str, int]]] = {}
+        versions_by_scope: dict[str, list[tuple[str, int]]] = {}
         alike = 0
         for scope in dict.fromkeys(memory.scope for _, memory in page):
             here = [(number, memory) for number, memory in page if memory.scope == scope]
@@ -174,11 +174,11 @@ class MemoryEraser(Service):
             changed, same = await asyncio.to_thread(_changed_versions, redaction, here, person)
             alike += same
             if changed:
-                told[scope] = changed
-        return told, alike
+                versions_by_scope[scope] = changed
+        return versions_by_scope, alike
 
     async def _rewrite_some(
-        self, person: Person, scope: str, versions: Sequence[tuple[str, int]], tally: Tally
+        self, person: Person, scope: str, versions: Sequence[tuple[str, int]], tally: ForgetTally
     ) -> None:
         ids = [memory_id for memory_id, _ in versions]
         async with self._storage.reading(person.tenant) as work:
@@ -194,14 +194,14 @@ class MemoryEraser(Service):
                 raise _OvertakenError
             after = await asyncio.to_thread(lambda: list(map(redaction.version, before)))
             await work.maintenance.rewrite_versions(scope=scope, memories=after)
-            active = [one for one in before if one.status is MemoryStatus.ACTIVE]
+            active = [version for version in before if version.status is MemoryStatus.ACTIVE]
             changes = await asyncio.to_thread(self._changes, stored, redaction, active)
             await work.memories.apply(scope=scope, changes=changes)
         numbers = [number for _, number in versions]
         if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
             tally.leave("vectors of memories", len(numbers), MEMORY_VECTORS_LEFT)
 
-    def _note(self, redaction: Redaction, before: Iterable[Memory], tally: Tally) -> None:
+    def _note(self, redaction: Redaction, before: Iterable[Memory], tally: ForgetTally) -> None:
         for memory in before:
             if memory.status is MemoryStatus.ACTIVE:
                 alone = redaction.rests_on_them_alone(memory)
@@ -233,7 +233,7 @@ class MemoryEraser(Service):
         sources = await asyncio.to_thread(_supported_by_others, redaction, memories)
         return replace(redaction, others=await _of_others(work, person, sources)) if sources else redaction
 
-    async def _rewrite_records(self, person: Person, tally: Tally) -> None:
+    async def _rewrite_records(self, person: Person, tally: ForgetTally) -> None:
         after = ""
         while True:
             async with self._storage.reading(person.tenant) as work:
@@ -263,7 +263,7 @@ class MemoryEraser(Service):
             for record in records:
                 await work.maintenance.rewrite_evolution(evolution=record)
 
-    async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
+    async def _rename(self, person: Person, scope: str, tally: ForgetTally) -> None:
         """Rename the scope: last, and only if no vector is left under the old name, and the room is still to be
         removed. A scope with a memory that others support elsewhere stays."""
         if await self._stays(person, scope):
@@ -323,7 +323,9 @@ def _changed_versions(
     """Return the memories that change, with their row numbers, and how many active ones have the same words
     afterwards."""
     left = [(redaction.version(memory), number, memory) for number, memory in page]
-    alike = sum(one.status is MemoryStatus.ACTIVE and person.words.repeated(one.statement) for one, *_ in left)
+    alike = sum(
+        version.status is MemoryStatus.ACTIVE and person.words.repeated(version.statement) for version, *_ in left
+    )
     return [(memory.memory_id, number) for version, number, memory in left if version != memory], alike
 
 
@@ -379,16 +381,16 @@ async def _deleted(work: UnitOfWork, person: Person, scope: str, memories: Itera
     authors are no longer known. For a fact about another person only the id counts, because it rests on that
     person's messages."""
     of_another = scope.startswith("user:")
-    asked: dict[str, set[str]] = {}
+    ids_by_room: dict[str, set[str]] = {}
     for source in {source for memory in memories for source in memory.sources}:
         doubtful = not of_another and source.room_id in person.said
         if person.said_in(source) is None and (doubtful or person.traces.named_in(source.message_id)):
-            asked.setdefault(source.room_id, set()).add(source.message_id)
-    found: set[Source] = set()
-    for room_id, ids in asked.items():
+            ids_by_room.setdefault(source.room_id, set()).add(source.message_id)
+    deleted: set[Source] = set()
+    for room_id, ids in ids_by_room.items():
         prints = await work.messages.fingerprints(room_id=room_id, message_ids=sorted(ids))
-        found |= {Source(room_id, message_id) for message_id, one in prints.items() if not one}
-    return frozenset(found)
+        deleted |= {Source(room_id, message_id) for message_id, print_ in prints.items() if not print_}
+    return frozenset(deleted)
 
 
 async def _of_others(work: UnitOfWork, person: Person, sources: Iterable[Source]) -> frozenset[Source]:
@@ -396,12 +398,16 @@ async def _of_others(work: UnitOfWork, person: Person, sources: Iterable[Source]
     by_room: dict[str, list[str]] = {}
     for source in sources:
         by_room.setdefault(source.room_id, []).append(source.message_id)
-    found: set[Source] = set()
+    of_others: set[Source] = set()
     for room_id, ids in by_room.items():
         entries = await work.messages.by_id(room_id=room_id, message_ids=ids)
-        said = (entry.message for entry in entries)
-        found |= {Source(room_id, one.id) for one in said if one.role is Role.USER and one.sender_id != person.user_id}
-    return frozenset(found)
+        messages = (entry.message for entry in entries)
+        of_others |= {
+            Source(room_id, message.id)
+            for message in messages
+            if message.role is Role.USER and message.sender_id != person.user_id
+        }
+    return frozenset(of_others)
 
 
 class RowEraser(Service):
@@ -410,7 +416,7 @@ class RowEraser(Service):
     def __init__(self, backends: Backends) -> None:
         super().__init__(backends)
 
-    async def rewrite(self, person: Person, tally: Tally) -> None:
+    async def rewrite(self, person: Person, tally: ForgetTally) -> None:
         shared = await self._shared(person)
         for table in _DROPPED:
 
@@ -428,12 +434,12 @@ class RowEraser(Service):
             def told_in(row: StoredRow, table: str = table, columns: tuple[str, ...] = columns) -> list[str]:
                 return [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
 
-            async for row, told in self._rows(person, table, told_in):
+            async for row, telling_columns in self._rows(person, table, told_in):
                 tally.places[table] += 1
                 if not tally.dry:
-                    await self._redact(person, table, row, told)
+                    await self._redact(person, table, row, telling_columns)
 
-    async def _leave_rooms(self, person: Person, tally: Tally) -> None:
+    async def _leave_rooms(self, person: Person, tally: ForgetTally) -> None:
         """Give the person another id among the members of rooms. They are still there: a room that lost a member would
         show what its other members alone may know."""
         async for row, _ in self._rows(
@@ -450,11 +456,11 @@ class RowEraser(Service):
                         change=lambda _, name=name: name,  # type: ignore[misc]
                     )
 
-    async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
+    async def _redact(self, person: Person, table: str, row: StoredRow, telling_columns: Sequence[str]) -> None:
         traces = person.traces
-        names = [column for column in told if column in _NAMES or column in _LABELS]
-        called = [column for column in told if column in _ROOM_NAMES]
-        texts = [column for column in told if column not in (*names, *called)]
+        names = [column for column in telling_columns if column in _NAMES or column in _LABELS]
+        called = [column for column in telling_columns if column in _ROOM_NAMES]
+        texts = [column for column in telling_columns if column not in (*names, *called)]
         async with self._storage.writing(person.tenant) as work:
             for columns, redact in ((names, traces.redact_name), (texts, traces.redact), (called, lambda _: "")):
                 if columns:
@@ -465,7 +471,7 @@ class RowEraser(Service):
                         change=lambda text, redact=redact: "" if traces.is_named(text) else redact(text),  # type: ignore[misc]
                     )
 
-    async def rename_deleted(self, person: Person, tally: Tally) -> None:
+    async def rename_deleted(self, person: Person, tally: ForgetTally) -> None:
         """Rename messages that were deleted before and have the person's id in their own."""
 
         def is_theirs(row: StoredRow) -> bool:
@@ -500,8 +506,8 @@ class RowEraser(Service):
     async def _shared(self, person: Person) -> set[object]:
         """Return the ids, and the keys, of the rooms in which the person spoke."""
         shared: set[object] = set(person.said)
-        said = Sought(texts=frozenset(person.said))
-        async for row, _ in self._rows(person, "rooms", lambda row: row.texts["room_id"][0] in person.said, said):
+        sought = Sought(texts=frozenset(person.said))
+        async for row, _ in self._rows(person, "rooms", lambda row: row.texts["room_id"][0] in person.said, sought):
             shared.add(row.key[0])
         return shared
 
@@ -509,7 +515,9 @@ class RowEraser(Service):
         """Return the tables, with those of their columns that may tell of a person."""
         async with self._storage.reading() as work:
             tables = await work.maintenance.tables()
-        return {table: [one for one in columns if one not in _TELLS_NOTHING] for table, columns in tables.items()}
+        return {
+            table: [column for column in columns if column not in _TELLS_NOTHING] for table, columns in tables.items()
+        }
 
     async def _rows(
         self, person: Person, table: str, look: Callable[[StoredRow], T], sought: Sought | None = None
@@ -529,15 +537,15 @@ class RowEraser(Service):
                     page = await work.maintenance.rows(
                         table=table, after=after, limit=_PAGE, columns=columns, sought=sought, room_key=room_key
                     )
-                for found in await asyncio.to_thread(_looked_at, page, look):
-                    yield found
+                for columns_of_row in await asyncio.to_thread(_looked_at, page, look):
+                    yield columns_of_row
                 if len(page) < _PAGE:
                     break
                 after = page[-1].key
 
 
 def _looked_at(page: Sequence[StoredRow], look: Callable[[StoredRow], T]) -> list[tuple[StoredRow, T]]:
-    return [(row, found) for row in page if (found := look(row))]
+    return [(row, columns) for row in page if (columns := look(row))]
 
 
 def _sought(table: str, person: Person) -> Sought:
@@ -548,7 +556,7 @@ def _sought(table: str, person: Person) -> Sought:
     return replace(person.sought, texts=texts | person.said.keys() if table == "context_usage_records" else texts)
 
 
-def still(tally: Tally, telling: Mapping[str, int], before: Mapping[str, int]) -> None:
+def still(tally: ForgetTally, telling: Mapping[str, int], before: Mapping[str, int]) -> None:
     """Note the rows that tell of the person. `before`: those before the last rewriting. What it left as it was, no
     other try removes."""
     for table, count in telling.items():
@@ -603,6 +611,6 @@ def _rests_on(table: str, row: StoredRow, person: Person) -> bool:
         return any(person.traces.in_path(source) for source in row.texts["source"])
     if table != "context_usage_records":
         return False
-    said = person.in_room(row.texts["room_id"][0]).texts
+    texts = person.in_room(row.texts["room_id"][0]).texts
     chosen = (*row.texts["trigger_message_id"], *row.texts["context_message_ids"])
-    return any(one in said for one in chosen)
+    return any(text in texts for text in chosen)

@@ -18,7 +18,16 @@ from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, p
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 from roomlore.storage import Storage, UnitOfWork
-from roomlore.storage.values import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS, Linked, RoomOfPerson, Sought
+from roomlore.storage.values import (
+    EMPTIED,
+    MEMORY_VECTORS,
+    OF_EMPTIED,
+    VACANT,
+    VECTORS,
+    ReferencedIds,
+    RoomOfPerson,
+    Sought,
+)
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +53,7 @@ VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them
 
 
 @dataclass(slots=True)
-class Tally:
+class ForgetTally:
     """The counts of a run. `dry`: nothing is changed, only counted."""
 
     dry: bool
@@ -129,12 +138,12 @@ class PersonTexts:
     def linked(self, message: StoredMessage, answered: Iterable[str | None] = ()) -> list[str]:
         """Return the messages of the person that the platform, a turn or a quotation links another's message to."""
         named = dict.fromkeys((message.reply_to, message.root_id, *answered))
-        texts = [self.texts[one] for one in named if one is not None and one in self.texts]
+        texts = [self.texts[name] for name in named if name is not None and name in self.texts]
         return texts + (self.turns.get(message.turn_id, []) if message.turn_id is not None else [])
 
-    def linkable(self) -> Linked:
+    def linkable(self) -> ReferencedIds:
         """Return the ids to which messages of others may refer."""
-        return Linked(frozenset(self.texts), frozenset(self.texts) | frozenset(self.turns))
+        return ReferencedIds(frozenset(self.texts), frozenset(self.texts) | frozenset(self.turns))
 
     def within(self, first: int, last: int) -> bool:
         """Return True if any of it arrived between the two."""
@@ -185,8 +194,8 @@ class Person:
         """Return True if the person had said the passage anywhere before this message."""
         if self.in_room(message.room_id).before(passage, message):
             return True
-        others = (said for room_id, said in self.said.items() if room_id != message.room_id)
-        return any(passage in said.first and said.first[passage][0] <= message.dated_at for said in others)
+        others = (texts for room_id, texts in self.said.items() if room_id != message.room_id)
+        return any(passage in texts.first and texts.first[passage][0] <= message.dated_at for texts in others)
 
     def edited_at(self, source: Source) -> datetime | None:
         """Return when the person last changed the message, None if they did not."""
@@ -195,7 +204,7 @@ class Person:
     @property
     def messages(self) -> int:
         """The number of messages they wrote."""
-        return sum(len(said.arrivals) for said in self.said.values())
+        return sum(len(texts.arrivals) for texts in self.said.values())
 
     def and_also(self, more: "Person") -> "Person":
         """Return the person with what they said later."""
@@ -222,8 +231,8 @@ class Person:
 async def is_removed_room(work: UnitOfWork, person: Person, room_id: str) -> bool:
     """Return True if the room is removed as a whole. Once another person has spoken there it stays; call this after
     reading what may be the person's, or under the room's lock."""
-    asked = {"room_id": room_id, "user_id": person.user_id}
-    if room_id in person.removed and await work.maintenance.others_in(**asked):
+    where = {"room_id": room_id, "user_id": person.user_id}
+    if room_id in person.removed and await work.maintenance.others_in(**where):
         person.removed.discard(room_id)
     return room_id in person.removed
 
@@ -232,17 +241,17 @@ async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: boo
     """Read what the person said, and find out which parts others say too."""
     async with storage.reading(tenant) as work:
         rooms = await work.maintenance.rooms_of(user_id=user_id)
-        said, names = await _all_said(work, user_id, rooms)
-        known, doubtful = await asyncio.to_thread(_known, said.values())
+        texts_by_room, names = await _all_said(work, user_id, rooms)
+        known, doubtful = await asyncio.to_thread(_known, texts_by_room.values())
         common: set[str] = set()
         for start in range(0, len(doubtful), _ASKED_AT_ONCE):
-            asked = doubtful[start : start + _ASKED_AT_ONCE]
-            common |= await work.maintenance.said_by_others(user_id=user_id, texts=asked)
+            batch = doubtful[start : start + _ASKED_AT_ONCE]
+            common |= await work.maintenance.said_by_others(user_id=user_id, texts=batch)
     traces, words = await asyncio.to_thread(_traces, user_id, known, common, names)
     return Person(
         tenant=tenant,
         user_id=user_id,
-        said=said,
+        said=texts_by_room,
         removed={room.room_id for room in rooms if not room.others},
         traces=traces,
         words=words,
@@ -253,22 +262,22 @@ async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: boo
 async def _all_said(
     work: UnitOfWork, user_id: str, rooms: Sequence[RoomOfPerson]
 ) -> tuple[dict[str, PersonTexts], set[str]]:
-    said: dict[str, PersonTexts] = {}
+    texts_by_room: dict[str, PersonTexts] = {}
     names: set[str] = set()
     for room in rooms:
-        here = said[room.room_id] = PersonTexts()
+        here = texts_by_room[room.room_id] = PersonTexts()
         its, after = {"room_id": room.room_id, "sender_id": user_id}, 0
         while page := await work.messages.page(**its, after=after, limit=_PAGE):
             await asyncio.to_thread(here.add_all, page)
             names |= {message.sender_name for message in page}
             after = page[-1].arrival
-    return said, names
+    return texts_by_room, names
 
 
-def _known(said: Iterable[PersonTexts]) -> tuple[set[str], list[str]]:
+def _known(texts_of_rooms: Iterable[PersonTexts]) -> tuple[set[str], list[str]]:
     """Return all passages, and those that are the person's unless somebody else wrote the same."""
-    known = {passage for room in said for passage in room.first}
-    return known, sorted(one for one in known if weight(one) < SURE)
+    known = {passage for room in texts_of_rooms for passage in room.first}
+    return known, sorted(passage for passage in known if weight(passage) < SURE)
 
 
 def _traces(user_id: str, known: set[str], common: set[str], names: set[str]) -> tuple[Traces, Traces]:
@@ -284,7 +293,7 @@ class MessageEraser(Service):
         self._vectors = vectors
         self._embedding = embedding
 
-    async def rewrite_others(self, person: Person, tally: Tally) -> None:
+    async def rewrite_others(self, person: Person, tally: ForgetTally) -> None:
         """Redact what others said, in every room that stays."""
         alike = 0
         async with self._storage.reading(person.tenant) as work:
@@ -296,20 +305,20 @@ class MessageEraser(Service):
                 alike += await self._rewrite_room(person, room_id, tally)
         tally.same_words["messages of others"] = alike
 
-    async def erase(self, person: Person, tally: Tally) -> None:
+    async def erase(self, person: Person, tally: ForgetTally) -> None:
         """Erase the person's own messages, with their sessions; and whole rooms."""
-        for room_id, said in person.said.items():
-            tally.places["messages"] += len(said.arrivals)
+        for room_id, texts in person.said.items():
+            tally.places["messages"] += len(texts.arrivals)
             if tally.dry:
                 tally.rooms_removed += [room_id] if room_id in person.removed else []
             elif room_id not in person.removed:
-                await self._erase_said(person, room_id, said.arrivals, tally)
+                await self._erase_said(person, room_id, texts.arrivals, tally)
             else:
                 await self._remove_room(person, room_id, tally)
         if not tally.dry:
             await self._remove_emptied(person, tally)
 
-    async def _remove_emptied(self, person: Person, tally: Tally) -> None:
+    async def _remove_emptied(self, person: Person, tally: ForgetTally) -> None:
         """Remove the rooms of which this or an earlier run erased the messages and could not delete the rest: the
         person is no longer found in them. The request that left them stays until they are gone."""
         tally.left.pop("rooms", None)
@@ -328,7 +337,7 @@ class MessageEraser(Service):
             noted = await work.progress.noted(work=VACANT)
         return [room.room_id for room in noted if await self._is_vacant(tenant, room.room_id)]
 
-    async def remove_vacant(self, person: Person, room_ids: Iterable[str], tally: Tally) -> None:
+    async def remove_vacant(self, person: Person, room_ids: Iterable[str], tally: ForgetTally) -> None:
         for room_id in room_ids:
             async with self._storage.writing(person.tenant) as work:
                 room = await work.rooms.lock_known(room_id=room_id)
@@ -358,24 +367,24 @@ class MessageEraser(Service):
                 rooms += [room.room_id for room in page]
         return rooms
 
-    async def _rewrite_room(self, person: Person, room_id: str, tally: Tally) -> int:
+    async def _rewrite_room(self, person: Person, room_id: str, tally: ForgetTally) -> int:
         """Return how many messages merely have the same words, and keep them."""
-        told, alike, own = await self._telling(person, room_id)
-        tally.places["messages of others"] += len(told)
-        for start in range(0, 0 if tally.dry else len(told), _REWRITTEN_AT_ONCE):
-            await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally, own)
+        arrivals, alike, own = await self._telling(person, room_id)
+        tally.places["messages of others"] += len(arrivals)
+        for start in range(0, 0 if tally.dry else len(arrivals), _REWRITTEN_AT_ONCE):
+            await self._rewrite(person, room_id, arrivals[start : start + _REWRITTEN_AT_ONCE], tally, own)
         return alike
 
     async def _telling(self, person: Person, room_id: str) -> tuple[list[int], int, _Own]:
         """Return the arrivals of the messages to rewrite, how many messages have the same words afterwards, and what
         the senders said on their own. Features count in rooms of the person: elsewhere they do not refer to them."""
-        told: list[int] = []
+        arrivals: list[int] = []
         own: dict[str, set[str]] = {}
         alike, after = 0, 0
         linked = await asyncio.to_thread(person.said[room_id].linkable) if room_id in person.said else None
         while True:
             async with self._storage.reading(person.tenant) as work:
-                found = await work.maintenance.messages_telling(
+                candidates = await work.maintenance.messages_telling(
                     room_id=room_id,
                     user_id=person.user_id,
                     sought=person.sought,
@@ -383,17 +392,21 @@ class MessageEraser(Service):
                     after=after,
                     limit=_FOUND_AT_ONCE,
                 )
-            for start in range(0, len(found), _PAGE):
+            for start in range(0, len(candidates), _PAGE):
                 async with self._storage.reading(person.tenant) as work:
-                    entries = await work.messages.by_arrival(room_id=room_id, arrivals=found[start : start + _PAGE])
+                    entries = await work.messages.by_arrival(
+                        room_id=room_id, arrivals=candidates[start : start + _PAGE]
+                    )
                 some, same = await asyncio.to_thread(_told_in, entries, person, own, linked=linked is not None)
-                told += some
+                arrivals += some
                 alike += same
-            if len(found) < _FOUND_AT_ONCE:
-                return told, alike, own
-            after = found[-1]
+            if len(candidates) < _FOUND_AT_ONCE:
+                return arrivals, alike, own
+            after = candidates[-1]
 
-    async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
+    async def _rewrite(
+        self, person: Person, room_id: str, arrivals: Sequence[int], tally: ForgetTally, own: _Own
+    ) -> None:
         tenant = person.tenant
         async with self._storage.writing(tenant) as work:
             if await work.rooms.lock_known(room_id=room_id) is None:
@@ -401,8 +414,10 @@ class MessageEraser(Service):
             people = await work.rooms.participants(room_id=room_id)
             people.pop(person.user_id, None)
             known = Participants.of(people)
-            found = await work.messages.by_arrival(room_id=room_id, arrivals=arrivals)
-            entries = await asyncio.to_thread(lambda: [self._entry(entry, person, known, own) for entry in found])
+            entries_there = await work.messages.by_arrival(room_id=room_id, arrivals=arrivals)
+            entries = await asyncio.to_thread(
+                lambda: [self._entry(entry, person, known, own) for entry in entries_there]
+            )
             await work.messages.replace(room_id=room_id, entries=entries)
             await self._owe_vectors(work, room_id, arrivals)
         await self._remove_vectors(person, room_id, arrivals, tally)
@@ -416,7 +431,7 @@ class MessageEraser(Service):
             features = replace(read, partners=features.partners, reply=read.reply or features.reply)
         return replace(entry, message=message, features=features)
 
-    async def _erase_said(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+    async def _erase_said(self, person: Person, room_id: str, arrivals: Sequence[int], tally: ForgetTally) -> None:
         """Erase the messages and replace their ids, which may name the person; what remains is that a message
         existed."""
         await self._forget_session(person, room_id, first=arrivals[0] if arrivals else 0, tally=tally)
@@ -431,7 +446,7 @@ class MessageEraser(Service):
                 await self._owe_vectors(work, room_id, some)
             await self._remove_vectors(person, room_id, some, tally)
 
-    async def _forget_session(self, person: Person, room_id: str, *, first: int, tally: Tally) -> None:
+    async def _forget_session(self, person: Person, room_id: str, *, first: int, tally: ForgetTally) -> None:
         """Forget the session. The empty erasure raises the room's revision, so that no cached state counts as
         current."""
         async with self._storage.writing(person.tenant) as work:
@@ -442,7 +457,7 @@ class MessageEraser(Service):
             )
             await work.messages.erase(room_id=room_id, arrivals=[], now=self._clock.now())
 
-    async def _remove_room(self, person: Person, room_id: str, tally: Tally) -> None:
+    async def _remove_room(self, person: Person, room_id: str, tally: ForgetTally) -> None:
         """Remove the room, in three steps: its messages are erased, their vectors are removed, their rows are deleted.
         As long as the rows are there, the outbox of the index removes what a kill left of their vectors."""
         erased: list[int] = []
@@ -506,7 +521,7 @@ class MessageEraser(Service):
     async def _owe_vectors(self, work: UnitOfWork, room_id: str, arrivals: Sequence[int]) -> None:
         await work.progress.outbox.add(scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
 
-    async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+    async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: ForgetTally) -> None:
         if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
             tally.leave("vectors of messages", len(arrivals), VECTORS_LEFT)
 
@@ -516,17 +531,17 @@ def _told_in(
 ) -> tuple[list[int], int]:
     """Return the arrivals of the messages to rewrite, and how many have the same words afterwards. Add to `own` what
     their senders said on their own."""
-    told: list[int] = []
+    arrivals: list[int] = []
     alike = 0
-    for found in entries:
-        message, entry = found.message, found if linked else None
+    for entry_there in entries:
+        message, entry = entry_there.message, entry_there if linked else None
         repeats = any(map(person.words.repeated, _texts(message)))
         if repeats and (first := _said_first(message, person)):
             own.setdefault(message.sender_id, set()).update(first)
         left = _without(message, person, own, entry)
-        told += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
+        arrivals += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
         alike += repeats and any(map(person.words.repeated, _texts(left)))
-    return told, alike
+    return arrivals, alike
 
 
 def _said_first(message: StoredMessage, person: Person) -> set[str]:
@@ -544,17 +559,17 @@ def _without(message: StoredMessage, person: Person, own: _Own, entry: Entry | N
     )
     if not person.same_words or message.room_id not in person.said:
         return without
-    repeated = Taken(counts=lambda one: person.in_room(message.room_id).before(one, message), linked=True)
+    repeated = Taken(counts=lambda passage: person.in_room(message.room_id).before(passage, message), linked=True)
     return without_person(without, person.words, taken=repeated, gone=gone)
 
 
 def _taken(message: StoredMessage, person: Person, own: AbstractSet[str], entry: Entry | None) -> Taken:
     """Return what the message has taken over. `own`: passages that its sender said before the person did."""
-    said = person.in_room(message.room_id)
+    texts = person.in_room(message.room_id)
     reply = entry.features.reply if entry else None
     mentioned = {*message.mentions, *(entry.features.mentions if entry else ()), reply.sender_id if reply else None}
     called = person.user_id in mentioned
-    answered = said.linked(message, [reply.message_id] if reply else [])
+    answered = texts.linked(message, [reply.message_id] if reply else [])
     return Taken(
         answered=[_not_own(text, own) for text in answered],
         counts=lambda passage: passage not in own and person.before(passage, message),

@@ -24,7 +24,14 @@ from roomlore.services.privacy.forget_memories import (
     RowEraser,
     still,
 )
-from roomlore.services.privacy.forget_messages import EMPTIED_LEFT, VECTORS_LEFT, MessageEraser, Person, Tally, gather
+from roomlore.services.privacy.forget_messages import (
+    EMPTIED_LEFT,
+    VECTORS_LEFT,
+    ForgetTally,
+    MessageEraser,
+    Person,
+    gather,
+)
 
 _WAIT_SECONDS = 10.0
 _ROUNDS = 3
@@ -93,7 +100,7 @@ class Forgetter(Service):
         with False if the next try may be an `erased` one, in which what the person wrote since this one stays.
         `own_work`: a part of the id of the durable work that does this."""
         async with self._one:
-            begun, tally = self._clock.now(), Tally(dry=dry_run)
+            begun, tally = self._clock.now(), ForgetTally(dry=dry_run)
             if dry_run:
                 archived = await self._archives.messages_of(tenant=tenant, user_id=user_id)
                 tally.places.update({"archived messages": archived} if archived else {})
@@ -125,7 +132,7 @@ class Forgetter(Service):
             tenant=person.tenant, user_id=person.user_id, names=traces.names, tells=tells
         )
 
-    async def _count(self, person: Person, tally: Tally) -> dict[str, int]:
+    async def _count(self, person: Person, tally: ForgetTally) -> dict[str, int]:
         await self._memories.rewrite(person, tally)
         await self._rows.rewrite(person, tally)
         await self._messages.rewrite_others(person, tally)
@@ -137,7 +144,7 @@ class Forgetter(Service):
         await self._durable.compact()
         await self._compact_database()
 
-    async def _forget(self, person: Person, tally: Tally, own_work: str) -> dict[str, int]:
+    async def _forget(self, person: Person, tally: ForgetTally, own_work: str) -> dict[str, int]:
         await self._drop_cached(person, tally)
         await self._drop_work(person, tally, own_work)
         await self._rewrite(person, tally)
@@ -148,7 +155,7 @@ class Forgetter(Service):
         await self._drop_cached(person, tally)
         return checked
 
-    async def _go_on(self, person: Person, tally: Tally, own_work: str) -> dict[str, int]:
+    async def _go_on(self, person: Person, tally: ForgetTally, own_work: str) -> dict[str, int]:
         """Remove what an earlier run left that erased the messages. A scope is renamed before its room is gone."""
         await self._drop_work(person, tally, own_work)
         vacant = await self._messages.vacant_rooms(person.tenant)
@@ -160,20 +167,20 @@ class Forgetter(Service):
             await self._messages.remove_vacant(person, vacant, tally)
         return {}
 
-    async def _settle(self, tally: Tally, settle: Settle | None) -> None:
+    async def _settle(self, tally: ForgetTally, settle: Settle | None) -> None:
         left = unfinished(tally.left.values())
         finished = not left
-        if settle and all(one.why in _AFTER_ERASING for one in left):
+        if settle and all(remainder.why in _AFTER_ERASING for remainder in left):
             await settle(finished)
         if finished or tally.places.total():
             await self._compact(tally)
 
-    async def _rewrite(self, person: Person, tally: Tally) -> None:
+    async def _rewrite(self, person: Person, tally: ForgetTally) -> None:
         await self._memories.rewrite(person, tally)
         await self._rows.rewrite(person, tally)
         await self._messages.rewrite_others(person, tally)
 
-    async def _forget_new(self, person: Person, tally: Tally) -> Person:
+    async def _forget_new(self, person: Person, tally: ForgetTally) -> Person:
         """Handle what the person wrote meanwhile, what others derived from the messages before they were erased, and
         what was archived meanwhile. After the erasure nothing more can be derived from them."""
         for _ in range(_ROUNDS):
@@ -187,7 +194,7 @@ class Forgetter(Service):
         tally.leave("messages", more.messages, _WRITES)
         return person
 
-    async def _follow_up(self, person: Person, tally: Tally) -> dict[str, int]:
+    async def _follow_up(self, person: Person, tally: ForgetTally) -> dict[str, int]:
         """Check everything, and handle what was written while the person was being forgotten."""
         before: dict[str, int] = {}
         for _ in range(_ROUNDS):
@@ -202,7 +209,7 @@ class Forgetter(Service):
         still(tally, telling, before)
         return checked
 
-    async def _drop_work(self, person: Person, tally: Tally, own_work: str) -> None:
+    async def _drop_work(self, person: Person, tally: ForgetTally, own_work: str) -> None:
         running = await self._dropped(person, tally, own_work)
         if running:
             await asyncio.gather(*(self._durable.wait(work_id, seconds=_WAIT_SECONDS) for work_id in running))
@@ -211,7 +218,7 @@ class Forgetter(Service):
         if running:
             tally.leave("durable work", len(running), _RUNNING)
 
-    async def _dropped(self, person: Person, tally: Tally, own_work: str) -> list[str]:
+    async def _dropped(self, person: Person, tally: ForgetTally, own_work: str) -> list[str]:
         """Drop work that tells of the person, and return what runs of it."""
         dropped = await self._durable.drop(prefix=owner_prefix(person.tenant), tells=self._tells(person))
         tally.places["durable work"] += dropped.count
@@ -223,7 +230,7 @@ class Forgetter(Service):
         named = {*person.said, *(f"group:{room_id}" for room_id in person.said)}
         return lambda text: text in named or person.traces.tells(text)
 
-    async def _drop_cached(self, person: Person, tally: Tally) -> None:
+    async def _drop_cached(self, person: Person, tally: ForgetTally) -> None:
         """Drop the sessions of every room, since others may quote the person anywhere. Whatever a cache still holds is
         older than its room, and never shown."""
         rooms = {*person.said, *await self._messages.rooms(person.tenant)}
@@ -235,14 +242,14 @@ class Forgetter(Service):
             log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
             tally.leave("session cache", len(rooms), _CACHE)
 
-    async def _compact(self, tally: Tally) -> None:
+    async def _compact(self, tally: ForgetTally) -> None:
         try:
             await self.compact()
         except StorageUnavailable as error:
             log.warning("a database could not be compacted", extra={"why": describe(error)})
             tally.leave(FREE_PAGES, 1, _PAGES)
 
-    def _report(self, person: Person, tally: Tally, checked: dict[str, int], begun: datetime) -> ForgetReport:
+    def _report(self, person: Person, tally: ForgetTally, checked: dict[str, int], begun: datetime) -> ForgetReport:
         return ForgetReport(
             user_id=person.user_id,
             dry_run=tally.dry,
@@ -260,7 +267,7 @@ class Forgetter(Service):
 
 def unfinished(left: Iterable[Left]) -> list[Left]:
     """Return what another try may remove."""
-    return [one for one in left if one.why not in _NO_OTHER_TRY]
+    return [remainder for remainder in left if remainder.why not in _NO_OTHER_TRY]
 
 
 def _log_report(tenant: str, report: ForgetReport) -> None:

@@ -146,7 +146,7 @@ class Forgettings(Service):
 
     async def sweep(self) -> list[str]:
         """Submit the work of recorded requests that no process is at, and return the ids of the work."""
-        found = []
+        submitted = []
         async with self._storage.reading() as work:
             kinds = [kind for kind in OF_PEOPLE if await work.progress.any_noted(work=kind)]
         for kind in kinds:
@@ -155,8 +155,8 @@ class Forgettings(Service):
                 claimed = await work.progress.claim_rooms(
                     work=kind, now=now, lease_until=now + _LOOK_AGAIN, limit=_AT_ONCE
                 )
-            found += [await self._submitted(_Request(kind, room), patiently=True) for room in claimed]
-        return found
+            submitted += [await self._submitted(_Request(kind, room), patiently=True) for room in claimed]
+        return submitted
 
     async def work(self, steps: Steps, arguments: Json) -> Json | None:
         """Do what was asked for, as durable work, and return the report without the person's id, only `whose` it is if
@@ -187,10 +187,10 @@ class Forgettings(Service):
         )
         if before := self._so_far.pop(work_id, None):
             report = report.after(before)
-        await steps.report(_told(report))
+        await steps.report(_summary_of(report))
         if left := unfinished(report.left):
             self._so_far[work_id] = report
-            places = " ".join(f"{one.place} ({one.count}): {one.why}" for one in left)
+            places = " ".join(f"{remainder.place} ({remainder.count}): {remainder.why}" for remainder in left)
             raise StorageUnavailable("forgetting_incomplete", places=places)
         await self._compacted(tenant, report)
         if work_id in self._waiting:
@@ -202,18 +202,18 @@ class Forgettings(Service):
         kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
         its = {"room_id": user_id, "work": kind}
         async with self._storage.writing(tenant) as work:
-            found = await work.progress.noted(**its)
-            if not found:
+            noted = await work.progress.noted(**its)
+            if not noted:
                 await work.progress.note_room(**its, now=self._clock.now())
-                found = await work.progress.noted(**its)
-            request = _Request(kind, found[0])
+                noted = await work.progress.noted(**its)
+            request = _Request(kind, noted[0])
             await self._remove(work, request.own, ERASED)
         return request
 
     async def _request(self, tenant: str, own: str) -> _Request | None:
         async with self._storage.reading(tenant) as work:
-            found = [_Request(kind, room) for kind in OF_PEOPLE for room in await work.progress.noted(work=kind)]
-        return next((one for one in found if one.own == own), None)
+            requests = [_Request(kind, room) for kind in OF_PEOPLE for room in await work.progress.noted(work=kind)]
+        return next((request for request in requests if request.own == own), None)
 
     async def _submitted(self, request: _Request, *, patiently: bool) -> str:
         tenant, own = request.room.tenant, request.own
@@ -246,7 +246,7 @@ class Forgettings(Service):
 
     async def _compacted(self, tenant: str, report: ForgetReport | None = None) -> None:
         """Remove the record of nobody. It stays if the report says that the databases could not be compacted."""
-        if report and any(one.place == FREE_PAGES for one in report.left):
+        if report and any(remainder.place == FREE_PAGES for remainder in report.left):
             return
         async with self._storage.writing(tenant) as work:
             await self._remove(work, _NOBODY, FORGETTING)
@@ -286,9 +286,9 @@ def _not_of_them(work_id: str) -> NotFound:
     return NotFound("forgetting_job_unknown", job=f"{job_id!r:.80}")
 
 
-def _told(report: ForgetReport) -> str:
-    told = f"removed or changed {sum(report.places.values())} entries"
-    return f"{told}; left: {', '.join(one.place for one in report.left)}" if report.left else told
+def _summary_of(report: ForgetReport) -> str:
+    text = f"removed or changed {sum(report.places.values())} entries"
+    return f"{text}; left: {', '.join(remainder.place for remainder in report.left)}" if report.left else text
 
 
 def _kept(report: ForgetReport) -> Json:
@@ -300,7 +300,7 @@ def _kept(report: ForgetReport) -> Json:
 
 
 def _report(user_id: str, kept: Mapping[str, Any]) -> ForgetReport:
-    told: dict[str, Any] = dict(kept)
-    told |= {name: datetime.fromisoformat(told[name]) for name in ("started_at", "finished_at")}
-    told["left"] = tuple(Left(**one) for one in told["left"])
-    return ForgetReport(user_id=user_id, **told)
+    values: dict[str, Any] = dict(kept)
+    values |= {name: datetime.fromisoformat(values[name]) for name in ("started_at", "finished_at")}
+    values["left"] = tuple(Left(**remainder) for remainder in values["left"])
+    return ForgetReport(user_id=user_id, **values)

@@ -76,10 +76,10 @@ class PrivacyService:
         part = name.removeprefix("@")
         like = await work.rooms.speakers(part=part, room_ids=None, limit=_LIKE) if part else []
         called = []
-        for one in like:
-            voices = await work.rooms.voices(sender_id=one.sender_id)
+        for voice_like in like:
+            voices = await work.rooms.voices(sender_id=voice_like.sender_id)
             if any(fold(voice.name) == fold(part) for voice in voices):
-                called.append(one.sender_id)
+                called.append(voice_like.sender_id)
         return called
 
     async def forget(
@@ -168,7 +168,7 @@ class PrivacyService:
 
 def _name_not_id(name: str, known: Sequence[str]) -> NameNotId:
     more = Phrase("and_more", count=len(known) - _NAMED) if len(known) > _NAMED else ""
-    named = ", ".join(f"{one:.80}" for one in known[:_NAMED])
+    named = ", ".join(f"{own_id:.80}" for own_id in known[:_NAMED])
     return NameNotId("person_named", name=f"{name!r:.80}", known=named, more=more)
 
 

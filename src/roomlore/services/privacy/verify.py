@@ -57,19 +57,19 @@ class SupportChecks:
         """Check that these versions are found from their messages. Return how many messages are deleted, and
         unknown."""
         missing = Counter[str]()
-        told: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        pairs_by_room: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for room_id, message_id, number in supported(page):
-            told[room_id].add((message_id, number))
+            pairs_by_room[room_id].add((message_id, number))
         names = {stored.number: stored.memory.memory_id for stored in page}
-        for room_id, pairs in told.items():
+        for room_id, pairs in pairs_by_room.items():
             message_ids = sorted({message_id for message_id, _ in pairs})
             async with self._storage.reading(scope.tenant) as work:
                 prints = await work.messages.fingerprints(room_id=room_id, message_ids=message_ids)
-                found = await work.maintenance.found_from(scope=scope.scope, room_id=room_id, message_ids=message_ids)
-            missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
-            missing["unknown"] += sum(one not in prints for one in message_ids)
+                cited = await work.maintenance.found_from(scope=scope.scope, room_id=room_id, message_ids=message_ids)
+            missing["deleted"] += sum(prints.get(message_id_) == "" for message_id_ in message_ids)
+            missing["unknown"] += sum(message_id_ not in prints for message_id_ in message_ids)
             findings.saw("sources", len(pairs))
-            findings.add(_lost(scope.scope, room_id, one, names[one[1]]) for one in sorted(pairs - found))
+            findings.add(_lost(scope.scope, room_id, pair, names[pair[1]]) for pair in sorted(pairs - cited))
         return +missing
 
     async def check_rows(self, tenant: str, scope: str | None, findings: Findings) -> None:
@@ -201,11 +201,11 @@ class _Counted:
     speaking: int = 0
     unreadable: int = 0
 
-    def add(self, one: ReadMessage) -> None:
-        self.words += one.length
-        self.unreadable += bool(one.why)
-        self.messages += one.message is not None or bool(one.why)
-        self.speaking += one.message is not None and bool(passage(one.message))
+    def add(self, message: ReadMessage) -> None:
+        self.words += message.length
+        self.unreadable += bool(message.why)
+        self.messages += message.message is not None or bool(message.why)
+        self.speaking += message.message is not None and bool(passage(message.message))
 
 
 class MessageChecks:
@@ -244,9 +244,9 @@ class MessageChecks:
                 page = await work.maintenance.orphan_rows(after=page[-1] if page else None, limit=_PAGE)
             findings.add(
                 Fault(
-                    "orphan rows", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}."
+                    "orphan rows", f"table {row.table}", f"Room {row.room_key} has no message at arrival {row.arrival}."
                 )
-                for one in page
+                for row in page
             )
             if len(page) < _PAGE:
                 return
@@ -275,9 +275,9 @@ class MessageChecks:
         grows as fast as it is read would have no end."""
         counted, after = _Counted(), 0
         while page := await self._page(room, after):
-            for one in page:
-                counted.add(one)
-                findings.add(_faults(room.room_id, one, holds))
+            for message in page:
+                counted.add(message)
+                findings.add(_faults(room.room_id, message, holds))
             findings.saw("messages", len(page))
             progress()
             after = page[-1].number
@@ -295,18 +295,18 @@ class MessageChecks:
         async with self._storage.reading(room.tenant) as work:
             mismatch = await work.maintenance.word_index_mismatch(room_id=room.room_id)
         if mismatch is not None:
-            findings.add([Fault("word index", f"room {room.room_id}", _told(mismatch))])
+            findings.add([Fault("word index", f"room {room.room_id}", _mismatch_text(mismatch))])
 
 
-def _faults(room_id: str, one: ReadMessage, holds: Holds) -> Iterator[Fault]:
-    where = f"room {room_id}, message {one.message_id}"
-    if one.why:
-        yield Fault("unreadable", where, one.why)
-    if not one.features:
+def _faults(room_id: str, message: ReadMessage, holds: Holds) -> Iterator[Fault]:
+    where = f"room {room_id}, message {message.message_id}"
+    if message.why:
+        yield Fault("unreadable", where, message.why)
+    if not message.features:
         yield Fault("message features", where, "Its row in `message_features` is not there.")
-    if holds.words and one.words == "missing":
+    if holds.words and message.words == "missing":
         yield Fault("message words", where, "Its row in `message_words` is not there.")
-    if holds.words and one.words == "other":
+    if holds.words and message.words == "other":
         yield Fault("message words", where, "Its row in `message_words` has other words than it says.")
 
 
@@ -318,7 +318,7 @@ def _miscounted(room: Room, counted: _Counted, holds: Holds) -> Iterator[Fault]:
         yield Fault("room counters", where, f"{rows} {room.words} words; there are {counted.words}.")
 
 
-def _told(mismatch: WordIndexMismatch) -> str:
+def _mismatch_text(mismatch: WordIndexMismatch) -> str:
     counts = f"The index has {mismatch.indexed} words; the rows of its messages have {mismatch.kept}."
     missing = f" Not indexed are arrivals {_shown(mismatch.missing)}." if mismatch.missing else ""
     surplus = f" Indexed without such a message are arrivals {_shown(mismatch.surplus)}." if mismatch.surplus else ""
@@ -354,10 +354,10 @@ class Verifier(Service):
         started, findings = self._clock.now(), Findings()
         tell = partial(_tell, progress, findings)
         holds = await self._indexes.begin(findings)
-        async for one in self._scopes(tenant, scope):
-            await self._check(one, findings)
+        async for scope_row in self._scopes(tenant, scope):
+            await self._check(scope_row, findings)
             if holds.memories:
-                await self._indexes.check_memories(one, holds, findings)
+                await self._indexes.check_memories(scope_row, holds, findings)
             findings.saw("scopes", 1)
             tell()
         await self._support.check_rows(tenant, scope, findings)
@@ -373,14 +373,14 @@ class Verifier(Service):
     async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
         """Yield the scopes. No unit of work is held while a page is checked."""
         if scope is not None:
-            found = await self._scope(tenant, scope)
-            if found is not None:
-                yield found
+            scope_row = await self._scope(tenant, scope)
+            if scope_row is not None:
+                yield scope_row
             return
         after: str | None = None
         while page := await self._page_of_scopes(tenant, after):
-            for one in page:
-                yield one
+            for page_scope in page:
+                yield page_scope
             after = page[-1].scope
 
     async def _page_of_scopes(self, tenant: str, after: str | None) -> list[Scope]:
@@ -394,13 +394,13 @@ class Verifier(Service):
     async def _check(self, scope: Scope, findings: Findings) -> None:
         """Check a scope; one with faults once more, and what is found twice counts. A forgetting rewrites the log and
         then the memories, and may add no change: one that runs meanwhile looks like a fault."""
-        found = await self._check_at_rest(scope)
-        if found is not None and found.faults:
-            first, found = found, await self._check_at_rest(scope)
-            if found is not None:
-                found.keep_found_by(first)
-        if found is not None:
-            findings.take(found)
+        check = await self._check_at_rest(scope)
+        if check is not None and check.faults:
+            first, check = check, await self._check_at_rest(scope)
+            if check is not None:
+                check.keep_found_by(first)
+        if check is not None:
+            findings.take(check)
         else:
             findings.note(
                 f"scope {scope.scope}", "It was written to all the while, and could not be checked: try again."
@@ -432,13 +432,13 @@ class Verifier(Service):
         async for page in _pages(partial(self._page_of_log, scope)):
             last = page[-1].number if len(page) == _PAGE else _NO_NUMBER
             kept = await self._snapshots(scope, read, last)
-            for one in page:
-                if one.change is None:
-                    check.skip_change(one.number, one.why)
+            for row in page:
+                if row.change is None:
+                    check.skip_change(row.number, row.why)
                 else:
-                    check.add_change(one.change)
-                if snapshot := kept.pop(one.number, None):
-                    check.check_snapshot(one.number, snapshot.snapshot, snapshot.why)
+                    check.add_change(row.change)
+                if snapshot := kept.pop(row.number, None):
+                    check.check_snapshot(row.number, snapshot.snapshot, snapshot.why)
             for number, snapshot in kept.items():
                 check.check_snapshot(number, snapshot.snapshot, snapshot.why)
             findings.saw("changes", len(page))
@@ -446,8 +446,8 @@ class Verifier(Service):
 
     async def _snapshots(self, scope: Scope, after: int, until: int) -> dict[int, ReadSnapshot]:
         async with self._storage.reading(scope.tenant) as work:
-            found = await work.maintenance.read_snapshots(scope=scope.scope, after=after, until=until, limit=_PAGE)
-        return {one.number: one for one in found}
+            snapshots = await work.maintenance.read_snapshots(scope=scope.scope, after=after, until=until, limit=_PAGE)
+        return {snapshot.number: snapshot for snapshot in snapshots}
 
     async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
         async with self._storage.reading(scope.tenant) as work:
@@ -456,13 +456,15 @@ class Verifier(Service):
     async def _read_versions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
         missing = Counter[str]()
         async for page in _pages(partial(self._page_of_versions, scope)):
-            for one in page:
-                if one.stored is None:
-                    check.skip_version(one.memory_id, one.why)
+            for row in page:
+                if row.stored is None:
+                    check.skip_version(row.memory_id, row.why)
                 else:
-                    check.add_version(one.stored)
+                    check.add_version(row.stored)
             findings.saw("memories", len(page))
-            missing += await self._support.check_sources(scope, [one.stored for one in page if one.stored], findings)
+            missing += await self._support.check_sources(
+                scope, [stored_row.stored for stored_row in page if stored_row.stored], findings
+            )
         for what, count in missing.items():
             findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
 
@@ -475,31 +477,36 @@ class Verifier(Service):
         if not memory_ids:
             return frozenset()
         async with self._storage.reading(scope.tenant) as work:
-            found = await work.memories.by_id(memory_ids=memory_ids)
-        return frozenset(memory.memory_id for memory in found)
+            memories = await work.memories.by_id(memory_ids=memory_ids)
+        return frozenset(memory.memory_id for memory in memories)
 
     async def _check_evolutions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
-        asked = sorted(check.evolutions)
-        for start in range(0, len(asked), _PAGE):
-            ids = asked[start : start + _PAGE]
+        evolution_ids = sorted(check.evolutions)
+        for start in range(0, len(evolution_ids), _PAGE):
+            ids = evolution_ids[start : start + _PAGE]
             async with self._storage.reading(scope.tenant) as work:
-                found = await work.memories.evolutions_by_id(evolution_ids=ids)
-            there = {one.evolution_id for one in found}
+                evolutions = await work.memories.evolutions_by_id(evolution_ids=ids)
+            there = {evolution.evolution_id for evolution in evolutions}
             findings.saw("evolutions", len(ids))
             findings.add(
-                Fault("evolutions", f"scope {scope.scope}, {check.evolutions[one]}", f"Record {one} is not there.")
-                for one in ids
-                if one not in there
+                Fault(
+                    "evolutions",
+                    f"scope {scope.scope}, {check.evolutions[evolution_id]}",
+                    f"Record {evolution_id} is not there.",
+                )
+                for evolution_id in ids
+                if evolution_id not in there
             )
 
     async def _look_for_changes(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
         """Check that a record of an applied evolution has changes in the log, of this scope."""
         before: str | None = None
         while page := await self._page_of_evolutions(scope, before):
-            for one in page:
-                if one.status == "applied" and one.evolution_id not in check.evolutions:
+            for evolution in page:
+                if evolution.status == "applied" and evolution.evolution_id not in check.evolutions:
                     findings.note(
-                        f"scope {scope.scope}", f"Evolution {one.evolution_id} was applied, and the log has none of it."
+                        f"scope {scope.scope}",
+                        f"Evolution {evolution.evolution_id} was applied, and the log has none of it.",
                     )
             before = page[-1].evolution_id
 
@@ -512,9 +519,9 @@ class Verifier(Service):
         if self._archives is None:
             return
         for archive in await self._archives.kept(tenant):
-            if (found := await self._archives.damage(archive)) and archive in await self._archives.kept(tenant):
+            if (damage := await self._archives.damage(archive)) and archive in await self._archives.kept(tenant):
                 where = f"room {archive.room_id}, archive {archive.archive_id}"
-                findings.add([Fault("archives", where, found)])
+                findings.add([Fault("archives", where, damage)])
             findings.saw("archives", 1)
 
     async def _check_marks(self, tenant: str, findings: Findings) -> None:

@@ -2,6 +2,14 @@
 
 from roomlore.services.replies.deferred import DeferredMessages
 from roomlore.services.replies.reply_service import ReplyService
-from roomlore.services.replies.request import Background, CallTool, ReplyArguments, ReplyOptions, ReplyParts
+from roomlore.services.replies.request import BackgroundTasks, CallTool, ReplyArguments, ReplyOptions, ReplyParts
 
-__all__ = ["Background", "CallTool", "DeferredMessages", "ReplyArguments", "ReplyOptions", "ReplyParts", "ReplyService"]
+__all__ = [
+    "BackgroundTasks",
+    "CallTool",
+    "DeferredMessages",
+    "ReplyArguments",
+    "ReplyOptions",
+    "ReplyParts",
+    "ReplyService",
+]

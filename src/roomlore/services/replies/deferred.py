@@ -88,7 +88,7 @@ class DeferredMessages:
         """Return what waits for a room, the oldest first, as if it were stored. The arrivals are not those of the
         room."""
         queue = self._rooms.get((tenant, room_id))
-        return [message for one in queue.waiting for message in one.shown] if queue else []
+        return [message for waiting in queue.waiting for message in waiting.shown] if queue else []
 
     async def settle(self, tenant: str, room_id: str) -> None:
         """Store what waits for a room at once, since the database answers. Wait for it, two seconds at most."""
@@ -100,11 +100,11 @@ class DeferredMessages:
     def _shown(self, message: Message) -> StoredMessage:
         self._last_arrival += 1
         return StoredMessage(
-            **{one.name: getattr(message, one.name) for one in fields(Message)}, arrival=self._last_arrival
+            **{field.name: getattr(message, field.name) for field in fields(Message)}, arrival=self._last_arrival
         )
 
     def _drop_oldest(self) -> None:
-        room, queue = min(self._rooms.items(), key=lambda one: one[1].waiting[0].shown[0].arrival)
+        room, queue = min(self._rooms.items(), key=lambda room_queue: room_queue[1].waiting[0].shown[0].arrival)
         self._count("lost", queue.waiting.popleft())
         log.error("messages of a reply are lost: the database is down for too long", extra={"room": room[1]})
         if not queue.waiting:
@@ -138,7 +138,7 @@ class DeferredMessages:
             try:
                 async with self._turns:
                     batch = list(islice(waiting, most))
-                    await write([one.deferred for one in batch])
+                    await write([deferred.deferred for deferred in batch])
             except StorageUnavailable:
                 back.clear()
                 with suppress(TimeoutError):
@@ -154,10 +154,10 @@ class DeferredMessages:
             else:
                 result = "stored"
             pause, most = _FIRST_PAUSE_SECONDS, min(2 * most, _MOST_AT_ONCE)
-            for one in batch:
-                if one in waiting:  # else it was dropped meanwhile, and is counted
-                    waiting.remove(one)
-                    self._count(result, one)
+            for deferred in batch:
+                if deferred in waiting:  # else it was dropped meanwhile, and is counted
+                    waiting.remove(deferred)
+                    self._count(result, deferred)
             self._show_level()
 
     def _waiting(self) -> int:
@@ -166,5 +166,5 @@ class DeferredMessages:
     def _show_level(self) -> None:
         self._telemetry.level("roomlore_replies_waiting", self._waiting())
 
-    def _count(self, result: str, one: _Waiting) -> None:
-        self._telemetry.count("roomlore_replies_stored_later_total", len(one.shown), labels={"result": result})
+    def _count(self, result: str, waiting: _Waiting) -> None:
+        self._telemetry.count("roomlore_replies_stored_later_total", len(waiting.shown), labels={"result": result})

@@ -33,7 +33,7 @@ from roomlore.ports.language import Language
 from roomlore.ports.memories import Recall
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 from roomlore.services.replies.deferred import Deferred
-from roomlore.services.replies.request import Asked, ReplyParts, Sessions
+from roomlore.services.replies.request import CheckedRequest, ReplyParts, ReplySessions
 from roomlore.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Place:
 class ReplyStore:
     """The stored replies of one tenant."""
 
-    def __init__(self, *, tenant: str, parts: ReplyParts, messages: MessageVerbs, sessions: Sessions) -> None:
+    def __init__(self, *, tenant: str, parts: ReplyParts, messages: MessageVerbs, sessions: ReplySessions) -> None:
         self.tenant = self._tenant = tenant
         self._storage = parts.backends.storage
         self._clock = parts.backends.clock
@@ -89,11 +89,11 @@ class ReplyStore:
         Raise `Conflict` if it exists with other content, `NotFound` if it was deleted.
         """
         waiting = self._later.of_room(self._tenant, message.room_id)
-        if any(one.id == message.id for one in waiting):
+        if any(queued.id == message.id for queued in waiting):
             return self._unstored(message, waiting, agent_id, agent_name, "It waits for the database.")
         try:
             place = await self._begin(message, agent_id, agent_name)
-            reply = next((one for one in waiting if one.id == place.reply_id), None)
+            reply = next((queued for queued in waiting if queued.id == place.reply_id), None)
             if place.reply is None and reply is not None:
                 return replace(place, reply=reply, problem="The reply waits for the database.")
             return place
@@ -102,7 +102,7 @@ class ReplyStore:
         except StorageUnavailable as error:
             log.warning("a reply begins without the database", extra={"why": describe(error)})
             waiting = self._later.of_room(self._tenant, message.room_id)
-            if all(one.id != message.id for one in waiting):  # another agent may have been asked meanwhile
+            if all(queued.id != message.id for queued in waiting):  # another agent may have been asked meanwhile
                 self._later.add(self._tenant, Deferred(message, agent_id, [self._dated(message)]), self._write_later)
                 waiting = self._later.of_room(self._tenant, message.room_id)
             return self._unstored(message, waiting, agent_id, agent_name, str(error))
@@ -111,17 +111,17 @@ class ReplyStore:
         self, message: Message, waiting: Sequence[StoredMessage], agent_id: str, agent_name: str, why: str
     ) -> Place:
         """Return the progress of a reply to a message that waits for the database, from what waits there."""
-        asked = next(one for one in waiting if one.id == message.id)
-        if not is_same(asked, message):
+        question = next(queued for queued in waiting if queued.id == message.id)
+        if not is_same(question, message):
             raise Conflict("message_given_differently", message=f"{message.id!r:.80}")
         reply_id = reply_ids(message.id, agent_id)[0]
-        people = {one.sender_id: one.sender_name for one in waiting if one.role is Role.USER}
+        people = {queued.sender_id: queued.sender_name for queued in waiting if queued.role is Role.USER}
         return Place(
-            message=asked,
+            message=question,
             agent_id=agent_id,
             agent_name=agent_name,
             reply_id=reply_id,
-            reply=next((one for one in waiting if one.id == reply_id), None),
+            reply=next((queued for queued in waiting if queued.id == reply_id), None),
             rounds=(),
             session=None,
             people=people,
@@ -130,8 +130,8 @@ class ReplyStore:
 
     def waiting(self, place: Place) -> list[StoredMessage]:
         """Return what waits for the room's database, before the message."""
-        found = self._later.of_room(self._tenant, place.message.room_id)
-        return [one for one in found if one.arrival < place.message.arrival]
+        queue = self._later.of_room(self._tenant, place.message.room_id)
+        return [queued for queued in queue if queued.arrival < place.message.arrival]
 
     async def begun(self, message: Message, *, agent_id: str) -> bool:
         """Return True if the reply to the message is stored, or has called tools."""
@@ -152,9 +152,9 @@ class ReplyStore:
 
     async def _store(self, message: Message, agent_id: str) -> None:
         """Store the message, in a turn of its own, with the current time if it has none."""
-        asked = self._dated(message)
+        question = self._dated(message)
         try:
-            await self._write(await self._session(message.room_id), [asked], message.sender_id, agent_id)
+            await self._write(await self._session(message.room_id), [question], message.sender_id, agent_id)
         except Conflict:
             return  # Another writer was faster: what it stored is compared.
 
@@ -168,23 +168,23 @@ class ReplyStore:
         Raise `NotFound` if a question was deleted meanwhile, or with its person, and `Conflict` if its id is stored
         with other content; then nothing is written. What each agent waited for is written in a transaction of its own.
         """
-        room_id, ids = waited[0].asked.room_id, list({one.asked.id for one in waited})
+        room_id, ids = waited[0].asked.room_id, list({deferred.asked.id for deferred in waited})
         async with self._storage.reading(self._tenant) as work:
-            found = await self._found(work, room_id, ids)
+            known = await self._stored_by_id(work, room_id, ids)
             taken = await work.messages.fingerprints(room_id=room_id, message_ids=ids)
             session = await self._own_session(work, room_id)
-        _check_questions(waited, found, gone=taken.keys() - found.keys())
-        missing = [one for one in waited if not (one.is_question and one.asked.id in found)]
-        for agent_id, ones in groupby(missing, key=lambda one: one.agent_id):
-            said = list(ones)
-            messages = [message for one in said for message in one.messages]
-            await self._write(session, messages, said[0].asked.sender_id, agent_id)
+        _check_questions(waited, known, gone=taken.keys() - known.keys())
+        missing = [deferred for deferred in waited if not (deferred.is_question and deferred.asked.id in known)]
+        for agent_id, ones in groupby(missing, key=lambda deferred: deferred.agent_id):
+            group = list(ones)
+            messages = [message for deferred in group for message in deferred.messages]
+            await self._write(session, messages, group[0].asked.sender_id, agent_id)
 
     async def find(self, room_id: str, message_id: str, agent_id: str) -> StoredMessage | None:
         """Return the agent's reply to the message, None if there is none."""
         async with self._storage.reading(self._tenant) as work:
-            found = await self._found(work, room_id, reply_ids(message_id, agent_id))
-        return next((reply for reply in found.values() if is_own(reply, agent_id)), None)
+            replies = await self._stored_by_id(work, room_id, reply_ids(message_id, agent_id))
+        return next((reply for reply in replies.values() if is_own(reply, agent_id)), None)
 
     async def keep_calls(self, place: Place, made: Round) -> None:
         """Store the tool calls that the model requested, with the known results."""
@@ -203,14 +203,14 @@ class ReplyStore:
         await self._keep(place, self._results(place, made, results))
 
     def _results(self, place: Place, made: Round, results: Mapping[str, str]) -> list[Message]:
-        said = []
+        tool_messages = []
         for call_id, content in results.items():
             at = made.place(call_id)
             name = made.calls[at].name
             kept = {"round": made.number, "tool_call_id": call_id, "tool": name}
             message = self._message(place, result_id(place.reply_id, made.number, at), content, kept)
-            said.append(replace(message, role=Role.TOOL, sender_id=_TOOL, sender_name=name))
-        return said
+            tool_messages.append(replace(message, role=Role.TOOL, sender_id=_TOOL, sender_name=name))
+        return tool_messages
 
     async def keep_reply(self, place: Place, text: str, kept: Mapping[str, Any]) -> str:
         """Store the whole reply, or return why it is stored later. Raise `Conflict` if another process was faster."""
@@ -258,7 +258,7 @@ class ReplyStore:
         for wait in (*_WAITS_SECONDS, None):
             try:
                 async with self._storage.reading(self._tenant) as work:
-                    if not await self._found(work, place.message.room_id, [place.message.id]):
+                    if not await self._stored_by_id(work, place.message.room_id, [place.message.id]):
                         raise NotFound("message_deleted_meanwhile")
                 await self._write(place.session, messages, place.message.sender_id, place.agent_id)
             except StorageUnavailable:
@@ -282,24 +282,24 @@ class ReplyStore:
             return await self._own_session(work, room_id)
 
     async def _own_session(self, work: UnitOfWork, room_id: str) -> Session | None:
-        found = await work.sessions.find(conversation_id=room_id)
-        return found if found and found.version else None
+        stored_session = await work.sessions.find(conversation_id=room_id)
+        return stored_session if stored_session and stored_session.version else None
 
     async def _place(self, message: Message, agent_id: str, agent_name: str) -> Place | None:
         """Return the progress of the reply, None if the message is not stored."""
         room_id = message.room_id
         ids = reply_ids(message.id, agent_id)
         async with self._storage.reading(self._tenant) as work:
-            found = await self._found(work, room_id, [message.id, ids[0]])
-            if message.id not in found:
+            known = await self._stored_by_id(work, room_id, [message.id, ids[0]])
+            if message.id not in known:
                 return None
-            reply_id, reply = ids[0], found.get(ids[0])
+            reply_id, reply = ids[0], known.get(ids[0])
             if reply is None:
                 reply_id, reply = await self._after_deleted(work, room_id, ids)
             rounds = () if reply else await self._rounds(work, room_id, reply_id, agent_id)
             people = await work.rooms.participants(room_id=room_id)
             return Place(
-                message=found[message.id],
+                message=known[message.id],
                 agent_id=agent_id,
                 agent_name=agent_name,
                 reply_id=reply_id,
@@ -315,8 +315,8 @@ class ReplyStore:
         if len(spoke) > _FEW:
             room = await work.rooms.find(room_id=room_id)
             return room is not None and room.kind is RoomKind.DIRECT
-        found = await work.rooms.people(room_ids=[room_id])
-        return room_id in found and is_one_to_one(found[room_id], spoke, agent_id)
+        people = await work.rooms.people(room_ids=[room_id])
+        return room_id in people and is_one_to_one(people[room_id], spoke, agent_id)
 
     async def _after_deleted(
         self, work: UnitOfWork, room_id: str, ids: Sequence[str]
@@ -327,42 +327,46 @@ class ReplyStore:
             if reply_id not in taken:
                 return reply_id, None
             if taken[reply_id]:
-                return reply_id, (await self._found(work, room_id, [reply_id])).get(reply_id)
+                return reply_id, (await self._stored_by_id(work, room_id, [reply_id])).get(reply_id)
         raise Conflict("replies_deleted", count=len(ids))
 
     async def _rounds(self, work: UnitOfWork, room_id: str, reply_id: str, agent_id: str) -> tuple[Round, ...]:
-        if not await self._found(work, room_id, [calls_id(reply_id, 0)]):
+        if not await self._stored_by_id(work, room_id, [calls_id(reply_id, 0)]):
             return ()
-        asked = await self._found(work, room_id, [calls_id(reply_id, number) for number in range(MAX_ROUNDS)])
+        calls_made = await self._stored_by_id(
+            work, room_id, [calls_id(reply_id, number) for number in range(MAX_ROUNDS)]
+        )
         rounds: list[Round] = []
-        while made := asked.get(calls_id(reply_id, len(rounds))):
+        while made := calls_made.get(calls_id(reply_id, len(rounds))):
             text = str(about(_by_agent(made, agent_id)).get("text", ""))
             rounds.append(Round(number=len(rounds), text=text, calls=calls_of(made), usage=usage_of(made)))
         places = {
-            result_id(reply_id, one.number, place): (one.number, call.id)
-            for one in rounds
-            for place, call in enumerate(one.calls)
+            result_id(reply_id, round_.number, place): (round_.number, call.id)
+            for round_ in rounds
+            for place, call in enumerate(round_.calls)
         }
-        for message_id, message in (await self._found(work, room_id, list(places))).items():
+        for message_id, message in (await self._stored_by_id(work, room_id, list(places))).items():
             number, call_id = places[message_id]
             rounds[number] = rounds[number].with_results({call_id: message.text})
         return tuple(rounds)
 
-    async def _found(self, work: UnitOfWork, room_id: str, ids: list[str]) -> dict[str, StoredMessage]:
+    async def _stored_by_id(self, work: UnitOfWork, room_id: str, ids: list[str]) -> dict[str, StoredMessage]:
         entries = await work.messages.by_id(room_id=room_id, message_ids=ids)
         return {entry.message.id: entry.message for entry in entries}
 
 
-def _check_questions(waited: Sequence[Deferred], found: Mapping[str, StoredMessage], *, gone: Set[str]) -> None:
+def _check_questions(
+    waited: Sequence[Deferred], stored_messages: Mapping[str, StoredMessage], *, gone: Set[str]
+) -> None:
     """Raise `NotFound` or `Conflict` unless each question is stored or can be, before what answers it."""
-    known = set(found)
-    for one in waited:
-        stored = found.get(one.asked.id)
-        if stored is not None and not stored.edited_at and not is_same(stored, replace(one.asked, sent_at=None)):
-            raise Conflict("message_stored_differently", message=f"{one.asked.id!r:.80}")
-        if one.asked.id in gone or not (one.is_question or one.asked.id in known):
+    known = set(stored_messages)
+    for deferred in waited:
+        stored = stored_messages.get(deferred.asked.id)
+        if stored is not None and not stored.edited_at and not is_same(stored, replace(deferred.asked, sent_at=None)):
+            raise Conflict("message_stored_differently", message=f"{deferred.asked.id!r:.80}")
+        if deferred.asked.id in gone or not (deferred.is_question or deferred.asked.id in known):
             raise NotFound("message_deleted_meanwhile")
-        known.add(one.asked.id)
+        known.add(deferred.asked.id)
 
 
 def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:
@@ -374,7 +378,7 @@ def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:
 
 def usage_so_far(rounds: Sequence[Round]) -> Usage:
     """Return the token usage of the rounds."""
-    return sum((one.usage for one in rounds), Usage())
+    return sum((round_.usage for round_ in rounds), Usage())
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +398,7 @@ class _Window:
     truncated: bool = False
 
 
-class Gatherer:
+class MaterialReader:
     """Gather the material of replies, for one tenant."""
 
     def __init__(
@@ -403,7 +407,7 @@ class Gatherer:
         tenant: str,
         parts: ReplyParts,
         contexts: ContextVerbs,
-        sessions: Sessions,
+        sessions: ReplySessions,
         recalls: Sequence[Recall],
         waiting: Callable[[Place], Sequence[StoredMessage]],
     ) -> None:
@@ -414,65 +418,67 @@ class Gatherer:
         self._recalls = recalls
         self._waiting = waiting
 
-    async def gather(self, asked: Asked, place: Place) -> Gathered:
+    async def gather(self, ask: CheckedRequest, place: Place) -> Gathered:
         """Return everything that may enter the prompt; with the database down what the request itself holds."""
         if place.problem:
-            return await self._bare(asked, place, place.problem)
+            return await self._bare(ask, place, place.problem)
         try:
-            return await self._gather(asked, place)
+            return await self._gather(ask, place)
         except StorageDamaged:
             raise
         except StorageUnavailable as error:
-            return await self._bare(asked, place, str(error))
+            return await self._bare(ask, place, str(error))
 
-    async def _bare(self, asked: Asked, place: Place, why: str) -> Gathered:
+    async def _bare(self, ask: CheckedRequest, place: Place, why: str) -> Gathered:
         log.warning("a reply goes without what the database holds", extra={"why": why})
         material = Material(
             trigger=place.message,
-            agent_id=asked.request.agent_id,
-            agent_name=asked.request.agent_name,
+            agent_id=ask.request.agent_id,
+            agent_name=ask.request.agent_name,
             window=self._waiting(place) if place.problem else (),
             people=place.people,
             zone=self._parts.options.zone,
             now=self._parts.backends.clock.now(),
         )
         spoken = language_of(list(material.window), place.message)
-        material = replace(material, language=spoken, system=await self._system(asked, spoken))
+        material = replace(material, language=spoken, system=await self._system(ask, spoken))
         return Gathered(material, None, f"{WITHOUT_DATABASE} {why}", False)
 
-    async def _gather(self, asked: Asked, place: Place) -> Gathered:
+    async def _gather(self, ask: CheckedRequest, place: Place) -> Gathered:
         trigger = place.message
         context = await self._contexts.build(trigger.room_id, trigger.id)
-        window = await self._window(place, asked.window)
+        window = await self._window(place, ask.window)
         boundary = place.session.boundary if place.session else 0
         material = Material(
             trigger=trigger,
-            agent_id=asked.request.agent_id,
-            agent_name=asked.request.agent_name,
-            context=[one for one in context.messages if one.is_far or one.message.arrival > boundary],
-            window=[*window.messages, *await self._wanted(asked, window.messages)],
+            agent_id=ask.request.agent_id,
+            agent_name=ask.request.agent_name,
+            context=[message for message in context.messages if message.is_far or message.message.arrival > boundary],
+            window=[*window.messages, *await self._wanted(ask, window.messages)],
             summary=window.summary,
             people=place.people,
             zone=self._parts.options.zone,
             now=self._parts.backends.clock.now(),
         )
         spoken = language_of([*_chosen(material), *material.window], trigger)
-        material = replace(material, language=spoken, system=await self._system(asked, spoken))
-        blocks, lost = await self._remembered(asked, material)
+        material = replace(material, language=spoken, system=await self._system(ask, spoken))
+        blocks, lost = await self._remembered(ask, material)
         return Gathered(
             replace(material, blocks=blocks), context.context_id, context.degraded, window.truncated or lost
         )
 
-    async def prompt(self, gathered: Gathered, asked: Asked, rounds: Sequence[Round], *, tools: bool) -> ReplyPrompt:
+    async def prompt(
+        self, gathered: Gathered, ask: CheckedRequest, rounds: Sequence[Round], *, tools: bool
+    ) -> ReplyPrompt:
         """Return the prompt for the next call of the model. Raise `BudgetTooSmall`."""
-        offered = [as_function(tool) for tool in asked.request.tools] if tools else []
+        offered = [as_function(tool) for tool in ask.request.tools] if tools else []
         material = replace(gathered.material, rounds=rounds, tools=offered)
         count = self._parts.backends.tokens.count
         if _characters(material) <= _INLINE_CHARACTERS:
-            found = assemble(material, budget=asked.budget, count=count)
+            prompt_built = assemble(material, budget=ask.budget, count=count)
         else:
-            found = await asyncio.to_thread(assemble, material, budget=asked.budget, count=count)
-        return replace(found, truncated=True) if gathered.truncated else found
+            prompt_built = await asyncio.to_thread(assemble, material, budget=ask.budget, count=count)
+        return replace(prompt_built, truncated=True) if gathered.truncated else prompt_built
 
     async def _window(self, place: Place, window: int) -> _Window:
         if place.session is None and not place.is_one_to_one:
@@ -491,40 +497,42 @@ class Gatherer:
             return _Window(messages, truncated=True)
         return _Window(messages, shown.summary, shown.truncated)
 
-    async def _wanted(self, asked: Asked, window: Sequence[StoredMessage]) -> list[StoredMessage]:
+    async def _wanted(self, ask: CheckedRequest, window: Sequence[StoredMessage]) -> list[StoredMessage]:
         """Return the messages that the caller wants shown, without those of the window."""
-        wanted = list(dict.fromkeys(asked.request.shown))
+        wanted = list(dict.fromkeys(ask.request.shown))
         if not wanted:
             return []
         known = {message.id for message in window}
         async with self._parts.backends.storage.reading(self._tenant) as work:
-            entries = await work.messages.by_id(room_id=asked.request.message.room_id, message_ids=wanted)
+            entries = await work.messages.by_id(room_id=ask.request.message.room_id, message_ids=wanted)
         return [entry.message for entry in entries if entry.message.id not in known]
 
-    async def _system(self, asked: Asked, spoken: Language) -> str:
-        request = asked.request
+    async def _system(self, ask: CheckedRequest, spoken: Language) -> str:
+        request = ask.request
         if request.system_prompt is not None:
             return request.system_prompt
         prompt = await self._parts.prompts.find(PROMPT, language=spoken)
         return prompt.fill({"name": request.agent_name or request.agent_id}).strip()
 
-    async def _remembered(self, asked: Asked, material: Material) -> tuple[list[str], bool]:
+    async def _remembered(self, ask: CheckedRequest, material: Material) -> tuple[list[str], bool]:
         """Return the blocks of the hooks, in order, and True if one was longer than allowed."""
         if not self._recalls:
             return [], False
-        limit = min(RECALL_TOKENS, asked.budget // _SHARE_OF_BLOCKS) // len(self._recalls)
+        limit = min(RECALL_TOKENS, ask.budget // _SHARE_OF_BLOCKS) // len(self._recalls)
         seen = said_before(material, {m.id: m for m in (*_chosen(material), *material.window)}.values())
         messages = [*sorted(seen, key=lambda message: (message.at, message.arrival)), material.trigger]
-        found = await asyncio.gather(*(self._ask(hook, asked, messages, limit) for hook in self._recalls))
-        return [text for text, _ in found if text], any(lost for _, lost in found)
+        recalled = await asyncio.gather(*(self._ask(hook, ask, messages, limit) for hook in self._recalls))
+        return [text for text, _ in recalled if text], any(lost for _, lost in recalled)
 
-    async def _ask(self, hook: Recall, asked: Asked, messages: Sequence[StoredMessage], limit: int) -> tuple[str, bool]:
+    async def _ask(
+        self, hook: Recall, ask: CheckedRequest, messages: Sequence[StoredMessage], limit: int
+    ) -> tuple[str, bool]:
         try:
             async with asyncio.timeout(recollection.RECALL_SECONDS):
                 text = await hook.recall(
                     tenant=self._tenant,
-                    room_id=asked.request.message.room_id,
-                    agent_id=asked.request.agent_id,
+                    room_id=ask.request.message.room_id,
+                    agent_id=ask.request.agent_id,
                     messages=messages,
                     max_tokens=limit,
                 )
@@ -564,6 +572,6 @@ def _chosen(material: Material) -> list[StoredMessage]:
 def _characters(material: Material) -> int:
     trigger = text_or_caption(material.trigger)
     texts = [material.system, material.summary, *material.blocks, trigger, *map(str, material.tools)]
-    results = [content for one in material.rounds for content in one.results.values()]
+    results = [content for round_ in material.rounds for content in round_.results.values()]
     messages = (text_or_caption(message) for message in (*_chosen(material), *material.window))
     return sum(map(len, (*texts, *results, *messages, *material.people, *material.people.values())))

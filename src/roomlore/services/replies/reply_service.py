@@ -29,14 +29,14 @@ from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyTe
 from roomlore.core.text import graphemes, language, truncate
 from roomlore.ports.memories import Recall
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
-from roomlore.services.replies.material import Gathered, Gatherer, Place, ReplyStore, usage_so_far
+from roomlore.services.replies.material import Gathered, MaterialReader, Place, ReplyStore, usage_so_far
 from roomlore.services.replies.request import (
-    Asked,
-    Asking,
+    CheckedRequest,
     ReplyArguments,
     ReplyParts,
     ReplyRequest,
-    Sessions,
+    ReplySessions,
+    RequestChecks,
 )
 
 _BETWEEN = "\n\n"
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Draft:
+class ReplyDraft:
     """A reply so far.
 
     `pieces`: all text that was shown, in earlier calls too, and `characters`: its length. `fresh`: True if some of it
@@ -73,8 +73,8 @@ class Draft:
 
     def begin(self, place: Place) -> None:
         self.place, self.rounds = place, place.rounds
-        for one in place.rounds:
-            self.add(one.text)
+        for round_ in place.rounds:
+            self.add(round_.text)
         self.usage = usage_so_far(place.rounds)
 
     def add(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Draft:
 
     def text_of_round(self) -> str:
         """Return the text since the last tool calls."""
-        return self.text[sum(len(one.text) for one in self.rounds) :]
+        return self.text[sum(len(round_.text) for round_ in self.rounds) :]
 
     def kept(self, model_id: str) -> dict[str, object]:
         """Return the metadata to store with the text."""
@@ -102,20 +102,20 @@ class Draft:
         }
 
 
-class Talk:
+class ReplyWriter:
     """Write one reply."""
 
     def __init__(
         self,
-        asked: Asked,
-        draft: Draft,
+        ask: CheckedRequest,
+        draft: ReplyDraft,
         *,
         parts: ReplyParts,
         store: ReplyStore,
-        gatherer: Gatherer,
+        gatherer: MaterialReader,
         contexts: ContextVerbs,
     ) -> None:
-        self._asked = asked
+        self._asked = ask
         self._draft = draft
         self._parts = parts
         self._store = store
@@ -153,28 +153,26 @@ class Talk:
 
     async def _ask(self) -> AsyncGenerator[ReplyEvent, None]:
         """Make one call to the model."""
-        asked, draft = self._asked, self._draft
+        ask, draft = self._asked, self._draft
         first = self._gathered is None
-        gathered = self._gathered = self._gathered or await self._gatherer.gather(asked, self._place)
+        gathered = self._gathered = self._gathered or await self._gatherer.gather(ask, self._place)
         draft.context_id, draft.degraded = gathered.context_id, gathered.degraded
-        tools = len(draft.rounds) < asked.iterations and (
-            not self._place.problem or asked.request.call_tool is not None
-        )
-        prompt = await self._gatherer.prompt(gathered, asked, draft.rounds, tools=tools)
+        tools = len(draft.rounds) < ask.iterations and (not self._place.problem or ask.request.call_tool is not None)
+        prompt = await self._gatherer.prompt(gathered, ask, draft.rounds, tools=tools)
         if first:
             self._parts.backends.telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
             yield self._started(gathered, prompt)
         request = ChatRequest(
             messages=prompt.messages,
-            temperature=asked.request.temperature,
-            max_tokens=asked.request.max_tokens,
-            tools=[as_function(tool) for tool in asked.request.tools] if tools else (),
-            options=asked.request.options or {},
+            temperature=ask.request.temperature,
+            max_tokens=ask.request.max_tokens,
+            tools=[as_function(tool) for tool in ask.request.tools] if tools else (),
+            options=ask.request.options or {},
             tenant=self._store.tenant,
         )
         draft.last = ChatPiece()
         begun = False
-        async with aclosing(self._parts.models.stream(asked.model_id, request)) as pieces:
+        async with aclosing(self._parts.models.stream(ask.model_id, request)) as pieces:
             async for piece in pieces:
                 draft.last = piece
                 draft.usage += piece.usage
@@ -221,10 +219,10 @@ class Talk:
             raise StorageUnavailable("tool_calls_unreadable", problem=self._place.problem)
         given = [replace(result, content=self._bounded(result.content)) for result in self._asked.request.tool_results]
         new = matched(draft.rounds, given)
-        for one in draft.rounds:
-            results = {call.id: new[call.id] for call in one.calls if call.id in new}
+        for round_ in draft.rounds:
+            results = {call.id: new[call.id] for call in round_.calls if call.id in new}
             if results:
-                await self._add_results(one, results)
+                await self._add_results(round_, results)
 
     async def _keep_calls(self) -> list[ReplyEvent]:
         """Store the tool calls that the model requested. Calls of unknown tools get their result at once."""
@@ -285,7 +283,9 @@ class Talk:
             return
         await self._parts.background.finish(self._store.keep_results(self._place, made, results))
         rounds = self._draft.rounds
-        self._draft.rounds = tuple(one.with_results(results) if one.number == made.number else one for one in rounds)
+        self._draft.rounds = tuple(
+            round_.with_results(results) if round_.number == made.number else round_ for round_ in rounds
+        )
 
     async def _finish(self) -> AsyncGenerator[ReplyEvent, None]:
         """Store the reply, then yield it."""
@@ -408,15 +408,15 @@ class ReplyService:
         parts: ReplyParts,
         messages: MessageVerbs,
         contexts: ContextVerbs,
-        sessions: Sessions,
+        sessions: ReplySessions,
         recalls: Sequence[Recall] = (),
     ) -> None:
         self._tenant = tenant
         self._parts = parts
         self._contexts = contexts
-        self._asking = Asking(models=parts.models, options=parts.options, limits=parts.limits)
+        self._asking = RequestChecks(models=parts.models, options=parts.options, limits=parts.limits)
         self._store = ReplyStore(tenant=tenant, parts=parts, messages=messages, sessions=sessions)
-        self._gatherer = Gatherer(
+        self._gatherer = MaterialReader(
             tenant=tenant,
             parts=parts,
             contexts=contexts,
@@ -465,19 +465,19 @@ class ReplyService:
 
     async def _events(self, request: ReplyRequest) -> AsyncGenerator[ReplyEvent, None]:
         message, begun = request.message, self._parts.backends.clock.monotonic()
-        asked = await self._asking.checked(request)
+        ask = await self._asking.checked(request)
         await self._check_quotas(request)
-        draft = Draft()
+        draft = ReplyDraft()
         try:
             with self._parts.background.alone((self._tenant, message.room_id, message.id, request.agent_id)):
-                async with aclosing(self._talk(asked, draft).events()) as events:
+                async with aclosing(self._talk(ask, draft).events()) as events:
                     async for event in events:
                         if isinstance(event, ReplyText):
                             self._observe_first(draft, begun)
                         yield event
         except BaseException as error:
             draft.result = draft.result or _result_of(error)
-            await self._keep_broken(asked, draft)
+            await self._keep_broken(ask, draft)
             raise
         finally:
             self._measure(draft, begun)
@@ -490,16 +490,16 @@ class ReplyService:
             if not await self._store.begun(request.message, agent_id=request.agent_id):
                 raise
 
-    def _talk(self, asked: Asked, draft: Draft) -> Talk:
-        return Talk(
-            asked, draft, parts=self._parts, store=self._store, gatherer=self._gatherer, contexts=self._contexts
+    def _talk(self, ask: CheckedRequest, draft: ReplyDraft) -> ReplyWriter:
+        return ReplyWriter(
+            ask, draft, parts=self._parts, store=self._store, gatherer=self._gatherer, contexts=self._contexts
         )
 
-    async def _keep_broken(self, asked: Asked, draft: Draft) -> None:
+    async def _keep_broken(self, ask: CheckedRequest, draft: ReplyDraft) -> None:
         """Store the part of a broken reply that was shown. The caller gets the error in any case."""
         if draft.place is None or not draft.fresh or not draft.text.strip():
             return
-        kept = draft.kept(asked.model_id)
+        kept = draft.kept(ask.model_id)
         keeping = self._store.keep_broken(draft.place, draft.text, kept, why=draft.result)
         draft.fresh = False
         try:
@@ -507,14 +507,14 @@ class ReplyService:
         except RoomloreError as error:
             log.error("the text of a reply that broke off was not stored", extra={"why": describe(error)})
 
-    def _observe_first(self, draft: Draft, begun: float) -> None:
+    def _observe_first(self, draft: ReplyDraft, begun: float) -> None:
         if not draft.seen:
             draft.seen = True
             self._parts.backends.telemetry.observe(
                 "roomlore_reply_first_text_seconds", self._parts.backends.clock.monotonic() - begun
             )
 
-    def _measure(self, draft: Draft, begun: float) -> None:
+    def _measure(self, draft: ReplyDraft, begun: float) -> None:
         telemetry = self._parts.backends.telemetry
         telemetry.count("roomlore_replies_total", labels={"result": draft.result or "failed"})
         if draft.result not in ("repeated", "refused"):

@@ -39,7 +39,7 @@ _ARGUMENTS = ("model", "messages", "temperature", "max_tokens", "max_completion_
 _NO_OPTIONS = frozenset((*_ARGUMENTS, "n", "stream", "stream_options"))
 
 
-class Background:
+class BackgroundTasks:
     """Tasks that no one else holds."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Background:
             log.warning("work of a reply failed", extra={"why": describe(task.exception())})  # type: ignore[arg-type]
 
 
-class Sessions(Protocol):
+class ReplySessions(Protocol):
     async def query_window(self, conversation_id: str, model_context_window: int | None = None) -> SessionWindow: ...
 
     async def add_messages(
@@ -117,7 +117,7 @@ class ReplyParts:
     backends: Backends
     models: LanguageModels
     prompts: Prompts
-    background: Background
+    background: BackgroundTasks
     later: DeferredMessages
     limits: Limits
     quotas: QuotaChecks
@@ -174,7 +174,7 @@ class ReplyRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CheckedRequest:
     """A valid request, with the settings where it says nothing. `window`: tokens that the model takes. `budget`: tokens
     that the prompt may take. `iterations`: how often the model may ask for tools."""
 
@@ -185,7 +185,7 @@ class Asked:
     iterations: int
 
 
-class Asking:
+class RequestChecks:
     """Check arguments, and fill in the settings."""
 
     def __init__(self, *, models: LanguageModels, options: ReplyOptions, limits: Limits) -> None:
@@ -193,7 +193,7 @@ class Asking:
         self._options = options
         self._limits = limits
 
-    async def checked(self, request: ReplyRequest) -> Asked:
+    async def checked(self, request: ReplyRequest) -> CheckedRequest:
         """Return the valid request. Raise `InvalidInput` that says what to change, `NotFound` for an unknown model."""
         self._check_message(request.message)
         window = self._options.window if request.model_context_window is None else request.model_context_window
@@ -201,7 +201,7 @@ class Asking:
         tools, results = check_tools(request.tools), check_results(request.tool_results)
         given = request.max_tool_iterations
         iterations = TOOL_ROUNDS if given is None else given
-        return Asked(
+        return CheckedRequest(
             request=replace(request, tools=tools, tool_results=results),
             model_id=await self.model(request.model_id),
             window=window,
@@ -265,7 +265,7 @@ def _check_options(options: object) -> None:
 
 
 def _check_shown(shown: object) -> None:
-    if not isinstance(shown, list | tuple) or not all(isinstance(one, str) for one in shown):
+    if not isinstance(shown, list | tuple) or not all(isinstance(message_id, str) for message_id in shown):
         raise InvalidInput("shown_invalid", value=f"{shown!r:.60}")
     if len(shown) > _MAX_SHOWN:
         raise InvalidInput("shown_too_many", count=len(shown), most=_MAX_SHOWN)

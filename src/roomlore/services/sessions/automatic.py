@@ -10,8 +10,8 @@ from datetime import timedelta
 from roomlore.core import summary
 from roomlore.core.errors import BadModelOutput, Conflict, NotFound, RoomloreError, describe
 from roomlore.core.json_values import storable
-from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
-from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, reopened, speaker, turns_after
+from roomlore.core.sessions.session import EXTRACT, Checkpoint, DueCheckpoint, Session
+from roomlore.core.sessions.window import Segment, ShownWindow, WindowOptions, as_text, reopened, speaker, turns_after
 from roomlore.core.summary.sentences import SpeakerText
 from roomlore.ports.coordination import SESSIONS, Ids
 from roomlore.ports.durable import DurableWork, Json, Steps, owner_prefix, work_name
@@ -145,7 +145,7 @@ class AutoCheckpoints(Service):
         self._summaries = summaries
         self._options = options
 
-    async def note(self, segment: Segment, *, window: int, shown: Shown | None) -> None:
+    async def note(self, segment: Segment, *, window: int, shown: ShownWindow | None) -> None:
         """Note that this conversation requested a checkpoint, for a model of `window` tokens. `shown`: the part of it
         that fits, None if the summary itself does not."""
         if not self._on or segment.session.due or not (shown is None or self._is_needed(segment, shown)):
@@ -156,7 +156,7 @@ class AutoCheckpoints(Service):
             log.warning("a due checkpoint could not be noted", extra={"why": describe(error)})
         self._jobs.ask(SESSIONS)
 
-    def _is_needed(self, segment: Segment, shown: Shown) -> bool:
+    def _is_needed(self, segment: Segment, shown: ShownWindow) -> bool:
         """Return True if enough is new, in turns, or in messages of a long turn. If the last turns alone fill the
         window, a summary after every turn would not help."""
         new = segment.uncovered()
@@ -176,7 +176,7 @@ class AutoCheckpoints(Service):
                 if stored and stored.version == 0:
                     await work.sessions.save(session=replace(stored, version=1, updated_at=now))
             await work.sessions.schedule(
-                conversation_id=session.conversation_id, due=Due(at=now, window=window), was=None
+                conversation_id=session.conversation_id, due=DueCheckpoint(at=now, window=window), was=None
             )
 
     async def run(self) -> None:
@@ -191,7 +191,7 @@ class AutoCheckpoints(Service):
         try:
             while True:
                 taken = await self._take(_AT_ONCE - len(running))
-                running |= {asyncio.ensure_future(self._attempt(*one)) for one in taken}
+                running |= {asyncio.ensure_future(self._attempt(*taken_checkpoint)) for taken_checkpoint in taken}
                 if not running:
                     return made
                 done, running = await asyncio.wait(running, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -201,7 +201,7 @@ class AutoCheckpoints(Service):
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def _take(self, limit: int) -> list[tuple[str, str, Due]]:
+    async def _take(self, limit: int) -> list[tuple[str, str, DueCheckpoint]]:
         if not limit:
             return []
         now = self._clock.now()
@@ -210,9 +210,9 @@ class AutoCheckpoints(Service):
             taken = await work.sessions.due(now=now, lease_until=lease, limit=limit)
         return [(tenant, conversation_id, replace(due, at=lease)) for tenant, conversation_id, due in taken]
 
-    async def _attempt(self, tenant: str, conversation_id: str, due: Due) -> bool:
+    async def _attempt(self, tenant: str, conversation_id: str, due: DueCheckpoint) -> bool:
         """Try once; return True if a checkpoint was made. A failed one is tried again later, three times in all."""
-        after: Due | None = None
+        after: DueCheckpoint | None = None
         made = False
         try:
             made = await self.summarise(tenant, conversation_id, window=due.window) is not None
@@ -226,7 +226,7 @@ class AutoCheckpoints(Service):
             await work.sessions.schedule(conversation_id=conversation_id, due=after, was=due.at)
         return made
 
-    def _postponed(self, due: Due) -> Due | None:
+    def _postponed(self, due: DueCheckpoint) -> DueCheckpoint | None:
         tries = due.tries + 1
         if tries >= _TRIES:
             return None

@@ -7,7 +7,15 @@ from datetime import timedelta
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, describe
 from roomlore.core.models import Role
-from roomlore.core.sessions.session import CALLER, EXTRACT, Asked, Checkpoint, Language, Session, SessionMessage
+from roomlore.core.sessions.session import (
+    CALLER,
+    EXTRACT,
+    Checkpoint,
+    CheckpointRequest,
+    Language,
+    Session,
+    SessionMessage,
+)
 from roomlore.core.sessions.window import Mark, Segment, language_of, turns_of
 from roomlore.core.summary import without_label
 from roomlore.core.texts import Phrase
@@ -116,15 +124,17 @@ class Checkpointer(Service):
         """Note that the context with this token asked for a checkpoint, unless one did before it. An error does not
         take the context from its caller."""
         session, now = segment.session, self._clock.now()
-        if (asked := session.asked) and (now - asked.at < timedelta(seconds=_STALE_SECONDS) or _holds(asked, segment)):
+        if (earlier_request := session.asked) and (
+            now - earlier_request.at < timedelta(seconds=_STALE_SECONDS) or _holds(earlier_request, segment)
+        ):
             return
         try:
             async with self._storage.writing(session.tenant) as work:
                 if await work.rooms.lock_known(room_id=session.conversation_id) is None:
                     return
                 stored = await work.sessions.find(conversation_id=session.conversation_id)
-                if stored and stored.asked == asked and _basis(stored) == _basis(session):
-                    noted = replace(stored, asked=Asked(token, now), version=stored.version + 1)
+                if stored and stored.asked == earlier_request and _basis(stored) == _basis(session):
+                    noted = replace(stored, asked=CheckpointRequest(token, now), version=stored.version + 1)
                     await work.sessions.save(session=noted)
         except RoomloreError as error:
             log.warning("a context that asked for a checkpoint could not be noted", extra={"why": describe(error)})
@@ -135,14 +145,14 @@ class Checkpointer(Service):
                 return message.arrival
         session = segment.session
         async with self._storage.reading(session.tenant) as work:
-            found = await work.messages.arrival_of(room_id=session.conversation_id, message_id=message_id)
-        if found is None:
+            arrival = await work.messages.arrival_of(room_id=session.conversation_id, message_id=message_id)
+        if arrival is None:
             raise NotFound(
                 "covers_through_unknown", conversation=repr(session.conversation_id), message=repr(message_id)
             )
-        if not segment.partial and session.covered < found < session.next_arrival:
+        if not segment.partial and session.covered < arrival < session.next_arrival:
             raise _moved_on(Phrase("summarised_messages_changed"))
-        return found
+        return arrival
 
     def _checkpoint(self, segment: Segment, wanted: Wanted, summary: str, covers: int) -> Checkpoint:
         session, now = segment.session, self._clock.now()
@@ -224,8 +234,8 @@ def _whole(mark: Mark) -> int:
     return mark.covers
 
 
-def _holds(asked: Asked, segment: Segment) -> bool:
-    mark = Mark.read(asked.token)
+def _holds(request: CheckpointRequest, segment: Segment) -> bool:
+    mark = Mark.read(request.token)
     return mark is not None and mark.holds(segment)
 
 

@@ -87,7 +87,7 @@ class _Needed:
             return self.recent_turns
         missing = self.characters
         for count, turn in enumerate(reversed(segment.turns), 1):
-            missing -= sum(len(one.text) for one in turn.messages if one.arrival <= segment.session.covered)
+            missing -= sum(len(message.text) for message in turn.messages if message.arrival <= segment.session.covered)
             if missing < 0:
                 return max(count, self.recent_turns)
         return max(len(segment.turns) + (not segment.whole), self.recent_turns)
@@ -216,7 +216,7 @@ class SessionReader(Service):
         Raise `NotFound`, `StorageUnavailable`.
         """
         async with self._storage.reading(tenant) as work:
-            (session, took), lookup = await self._found(work, conversation_id)
+            (session, took), lookup = await self._session_and_lookup(work, conversation_id)
             begun = self._clock.monotonic()
             needed = _Needed(recent_turns, LONG_TOKEN * kept if session.coverage_assumed else 0)
             end = await self._end(work, session, lookup, characters) if characters else None
@@ -252,7 +252,7 @@ class SessionReader(Service):
         except RoomloreError as error:
             log.warning("the session cache was not refreshed", extra={"why": describe(error)})
 
-    async def _found(self, work: UnitOfWork, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
+    async def _session_and_lookup(self, work: UnitOfWork, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
         """Return the session with the seconds that took, and the cache entry, requested at once."""
         if not self._cache.on:
             return await self._session(work, conversation_id), BYPASSED
@@ -303,13 +303,13 @@ class SessionReader(Service):
     async def _read(self, work: UnitOfWork, session: Session, recent_turns: int) -> Segment:
         back = session.next_arrival - 1 - _MESSAGES_A_TURN * recent_turns
         start = max(session.boundary, min(session.covered - _MARGIN, back))
-        found: list[SessionMessage] = []
+        session_messages: list[SessionMessage] = []
         after = start
         while True:
             page = await work.messages.page(room_id=session.conversation_id, after=after, limit=_PAGE)
-            found += map(shown, page)
+            session_messages += map(shown, page)
             if len(page) < _PAGE:
-                return Segment(session, start, tuple(found))
+                return Segment(session, start, tuple(session_messages))
             after = page[-1].arrival
 
     async def _reach_back(self, work: UnitOfWork, segment: Segment, needed: "_Needed") -> Segment:
@@ -329,17 +329,17 @@ class SessionReader(Service):
         first = max(session.covered, session.boundary)
         if lookup.cached is not None or session.next_arrival - 1 - first <= _LONG:
             return None
-        found: list[SessionMessage] = []
+        session_messages: list[SessionMessage] = []
         start, missing = session.next_arrival - 1, characters
         while missing > 0:
             page = await work.messages.recent(room_id=session.conversation_id, limit=_END_PAGE, before=start + 1)
             if len(page) < _END_PAGE or page[0].arrival <= first + 1:
                 return None
             start = page[0].arrival - 1
-            found = [*map(shown, page), *found]
+            session_messages = [*map(shown, page), *session_messages]
             missing -= sum(len(message.text) + LONG_TOKEN * LINE_TOKENS for message in page)
         self._count(lookup.result)
-        return Segment(session, start, tuple(found), partial=True)
+        return Segment(session, start, tuple(session_messages), partial=True)
 
     async def _archived(self, work: UnitOfWork, segment: Segment) -> bool:
         """Return True if messages that no summary covers are archived. The database is asked only if some are gone."""
@@ -383,7 +383,7 @@ async def changed_since(work: UnitOfWork, segment: Segment) -> list[int]:
     """Return the arrivals of messages that were edited or deleted since the segment was read."""
     changed, gone = await _changes(work, segment.session, revision=segment.session.revision, after=segment.start)
     known = {message.arrival: message for message in segment.messages}
-    return [*gone, *(one.arrival for one in changed if known.get(one.arrival, one) != one)]
+    return [*gone, *(message.arrival for message in changed if known.get(message.arrival, message) != message)]
 
 
 async def _changes(

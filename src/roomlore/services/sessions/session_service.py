@@ -32,7 +32,7 @@ from roomlore.core.sessions.session import (
 from roomlore.core.sessions.window import (
     LONG_TOKEN,
     Segment,
-    Shown,
+    ShownWindow,
     WindowOptions,
     context_of,
     mark_in,
@@ -77,16 +77,16 @@ class SessionKeeper(Service):
 
     async def require(self, work: UnitOfWork, conversation_id: str) -> Session:
         """Return the session. Raise `NotFound` if there is no such conversation."""
-        found = await work.sessions.find(conversation_id=conversation_id)
-        if found is None:
+        session = await work.sessions.find(conversation_id=conversation_id)
+        if session is None:
             raise unknown_conversation(conversation_id)
-        return found
+        return session
 
     async def stored(self, conversation_id: str, message_ids: Sequence[str]) -> dict[str, StoredMessage]:
         """Return those of these messages that exist, by id."""
         async with self._storage.reading(self._tenant) as work:
-            found = await work.messages.by_id(room_id=conversation_id, message_ids=list(message_ids))
-        return {entry.message.id: entry.message for entry in found}
+            entries = await work.messages.by_id(room_id=conversation_id, message_ids=list(message_ids))
+        return {entry.message.id: entry.message for entry in entries}
 
     async def change(self, conversation_id: str, change: Change, *, make: bool = False) -> Session:
         """Change the session as it is stored now. `make`: create room and session if they are missing."""
@@ -228,15 +228,15 @@ class SessionService:
         it may see all of."""
         check_page(limit=limit)
         whom = None if viewer is None else check_viewer(viewer)
-        found: list[Session] = []
+        sessions: list[Session] = []
         async with self._storage.reading(self._tenant) as work:
-            while len(found) < limit and (page := await work.sessions.page(after=after, limit=limit)):
+            while len(sessions) < limit and (page := await work.sessions.page(after=after, limit=limit)):
                 if whom is None:
                     return page
-                after, names = page[-1].conversation_id, [one.conversation_id for one in page]
+                after, names = page[-1].conversation_id, [session.conversation_id for session in page]
                 view = await view_for(work, viewer=whom, rooms=names, now=self._parts.backends.clock.now())
-                found += [one for one in page if view.windows.get(one.conversation_id) == ALWAYS]
-        return found[:limit]
+                sessions += [session for session in page if view.windows.get(session.conversation_id) == ALWAYS]
+        return sessions[:limit]
 
     async def patch_state(
         self, conversation_id: str, patch: Mapping[str, Any], *, viewer: str | None = None
@@ -271,7 +271,7 @@ class SessionService:
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         ids = check_ids({"enterprise_id": enterprise_id, "patient_id": patient_id})
         await self._check_shown(conversation_id, viewer)
-        segment = await self._asked(conversation_id, query, options)
+        segment = await self._segment_of(conversation_id, query, options)
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
@@ -296,7 +296,7 @@ class SessionService:
         same errors."""
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         await self._check_shown(conversation_id, viewer)
-        segment = await self._asked(conversation_id, query, options)
+        segment = await self._segment_of(conversation_id, query, options)
         return await self._context(segment, await self._show(segment, query, options), query, options)
 
     async def query_window(
@@ -352,11 +352,11 @@ class SessionService:
             answer=agent_response,
             sent_at=sent_at,
         )
-        messages = await self._told(turn, new=not turn_id)
+        messages = await self._new_messages(turn, new=not turn_id)
         try:
             return await self._write(messages, turn.turn_id, conversation_id, user_id, agent_code)
         except Conflict:
-            again = await self._told(turn, new=False)
+            again = await self._new_messages(turn, new=False)
             if again == messages:
                 raise
             return await self._write(again, turn.turn_id, conversation_id, user_id, agent_code)
@@ -478,8 +478,8 @@ class SessionService:
         async with self._storage.reading(self._tenant) as work:
             session = await self._keeper.require(work, conversation_id)
             count = session.next_arrival if limit is None else limit
-            found = await work.messages.recent(room_id=conversation_id, limit=count)
-        return [message for message in found if message.arrival > session.boundary]
+            messages = await work.messages.recent(room_id=conversation_id, limit=count)
+        return [message for message in messages if message.arrival > session.boundary]
 
     async def catch_up(self) -> int:
         """Make the checkpoints that are due, of all tenants, and return how many were made. With `auto_checkpoint` this
@@ -498,7 +498,7 @@ class SessionService:
             window=default.window if window is None else window,
         )
 
-    async def _handed_out(self, segment: Segment, query: str, options: WindowOptions) -> Shown:
+    async def _handed_out(self, segment: Segment, query: str, options: WindowOptions) -> ShownWindow:
         """Return what fits, count it, and note a checkpoint that is due."""
         parts = self._parts
         try:
@@ -514,13 +514,15 @@ class SessionService:
             await parts.automatic.note(segment, window=options.window, shown=shown)
         return shown
 
-    async def _show(self, segment: Segment, query: str, options: WindowOptions) -> Shown:
+    async def _show(self, segment: Segment, query: str, options: WindowOptions) -> ShownWindow:
         return await _aside(segment, query, lambda: show(segment, query, options, self._parts.backends.tokens.count))
 
-    async def _context(self, segment: Segment, shown: Shown, query: str, options: WindowOptions) -> SessionContext:
+    async def _context(
+        self, segment: Segment, shown: ShownWindow, query: str, options: WindowOptions
+    ) -> SessionContext:
         return await _aside(segment, query, lambda: context_of(segment, shown, options, self._value(segment)))
 
-    async def _told(self, turn: Turn, *, new: bool) -> list[Message]:
+    async def _new_messages(self, turn: Turn, *, new: bool) -> list[Message]:
         """Return the turn's messages. `new`: its ids are new, so that no other call can have the same turn."""
         before = {} if new else await self._keeper.stored(turn.conversation_id, turn.ids())
         user = turn.user_id or await self._known_user(turn.conversation_id)
@@ -555,7 +557,7 @@ class SessionService:
         session = await self._keeper.find(conversation_id)
         return (session.user_id if session else "") or "user"
 
-    async def _asked(self, conversation_id: str, query: str, options: WindowOptions) -> Segment:
+    async def _segment_of(self, conversation_id: str, query: str, options: WindowOptions) -> Segment:
         if not isinstance(query, str):
             raise InvalidInput("text_needed", name="query", value=f"{query!r:.60}")
         return await self._load(conversation_id, options)
@@ -564,12 +566,12 @@ class SessionService:
         self, conversation_id: str, options: WindowOptions | None = None, *, characters: int | None = None
     ) -> Segment:
         default = self._parts.options
-        asked = options or default
+        wanted = options or default
         return await self._parts.reader.load(
             self._tenant,
             conversation_id,
-            recent_turns=max(default.recent_turns, asked.recent_turns),
-            kept=max(default.kept, asked.kept),
+            recent_turns=max(default.recent_turns, wanted.recent_turns),
+            kept=max(default.kept, wanted.kept),
             characters=characters,
         )
 

@@ -127,7 +127,7 @@ def make(connection: Connection) -> None:
 
 def names(engine: str) -> frozenset[str]:
     """Return the names of its tables and views."""
-    return frozenset(found[1] for found in map(_NAMED.match, _statements(engine)) if found)
+    return frozenset(match[1] for match in map(_NAMED.match, _statements(engine)) if match)
 
 
 _NAMED = re.compile(r"CREATE (?:VIRTUAL )?(?:TABLE|VIEW) (\w+)")

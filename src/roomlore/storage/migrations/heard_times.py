@@ -83,11 +83,11 @@ def fill_rooms(connection: Connection, run: Callable[[Callable[[], None]], None]
 
 def widen_evidence(connection: Connection) -> None:
     """Widen the evidence of memories, and of the versions in their log, that rests on messages of uncertain time."""
-    found: dict[tuple[str, str], list[tuple[int, int, int]]] = defaultdict(list)
+    times_by_room: dict[tuple[str, str], list[tuple[int, int, int]]] = defaultdict(list)
     for tenant, room_id, *times in connection.execute(_FILLED):
-        found[tenant, room_id].append((times[0], times[1], times[2]))
-    if found:
-        _widen(connection, {room: _Said(*np.array(sorted(its), np.int64).T) for room, its in found.items()})
+        times_by_room[tenant, room_id].append((times[0], times[1], times[2]))
+    if times_by_room:
+        _widen(connection, {room: _Said(*np.array(sorted(its), np.int64).T) for room, its in times_by_room.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,31 +148,31 @@ def _set_people(
     connection: Connection, room: int, rows: Sequence[Sequence[Any]], times: Sequence[tuple[int, int]]
 ) -> None:
     """Set when people first and last spoke for certain, where that followed from a message whose time is not."""
-    found: dict[str, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
+    times_by_person: dict[str, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
     for (_, sent_at, *_, person), its in zip(rows, times, strict=True):
         if person is not None:
-            found[person].append((sent_at, its))
+            times_by_person[person].append((sent_at, its))
     firsts, lasts = [], []
-    for person, said in found.items():
+    for person, message_times in times_by_person.items():
         named = {"room": room, "person": person}
-        had = [sent_at for sent_at, _ in said]
-        firsts.append(named | {"was": min(had), "at": min(until for _, (_, until) in said)})
-        lasts.append(named | {"was": max(had), "at": max(since for _, (since, _) in said)})
+        had = [sent_at for sent_at, _ in message_times]
+        firsts.append(named | {"was": min(had), "at": min(until for _, (_, until) in message_times)})
+        lasts.append(named | {"was": max(had), "at": max(since for _, (since, _) in message_times)})
     _in_parts(connection, _SET_FIRST, firsts)
     _in_parts(connection, _SET_LAST, lasts)
 
 
-def _widen(connection: Connection, said: dict[tuple[str, str], _Said]) -> None:
+def _widen(connection: Connection, times: dict[tuple[str, str], _Said]) -> None:
 
     def widened(tenant: str, evidence: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
         return [
-            (room_id, *its.widened(first, last)) if (its := said.get((tenant, room_id))) else (room_id, first, last)
+            (room_id, *its.widened(first, last)) if (its := times.get((tenant, room_id))) else (room_id, first, last)
             for room_id, first, last in evidence
         ]
 
     def memories(after: int) -> tuple[list[Any], list[dict[str, Any]]]:
         rows = connection.execute(_MEMORIES, {"after": after, "most": _AT_ONCE}).all()
-        read = [(key, tenant, json.loads(unescape(told))) for key, tenant, told in rows]
+        read = [(key, tenant, json.loads(unescape(memory_text))) for key, tenant, memory_text in rows]
         made = [(key, old, widened(tenant, old)) for key, tenant, old in read]
         return [row[0] for row in rows], [
             {"key": key, "evidence": pairs_text(new)} for key, old, new in made if list(map(tuple, old)) != new
@@ -183,12 +183,12 @@ def _widen(connection: Connection, said: dict[tuple[str, str], _Said]) -> None:
 
         def changes(after: int, scope: int = scope) -> tuple[list[Any], list[dict[str, Any]]]:
             rows = connection.execute(_CHANGES, {"scope": scope, "after": after, "most": _AT_ONCE}).all()
-            read = [(number, tenant, read_mapping(told)) for number, tenant, told in rows]
-            made = [(number, told, widened(tenant, told.get("evidence", ()))) for number, tenant, told in read]
+            read = [(number, tenant, read_mapping(logged)) for number, tenant, logged in rows]
+            made = [(number, logged, widened(tenant, logged.get("evidence", ()))) for number, tenant, logged in read]
             return [row[0] for row in rows], [
-                {"scope": scope, "number": number, "memory": mapping_text({**told, "evidence": new})}
-                for number, told, new in made
-                if list(map(tuple, told.get("evidence", ()))) != new
+                {"scope": scope, "number": number, "memory": mapping_text({**logged, "evidence": new})}
+                for number, logged, new in made
+                if list(map(tuple, logged.get("evidence", ()))) != new
             ]
 
         _pages(connection, _SET_CHANGE, changes)

@@ -263,27 +263,27 @@ _RUN = re.compile(rf"(?P<word>{LETTER}+)|[{HAN}]+|[{KANA}]+|[{HANGUL}]+")
 _START = re.compile(rf"(?<=\s)\S|[{HAN}{KANA}{HANGUL}]")
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """The characters text[at:to]."""
 
     at: int
     to: int
 
 
-def matches(text: str, query: str) -> list[Span]:
+def matches(text: str, query: str) -> list[TextSpan]:
     """Return the words of the text that are in the query, in any form; Chinese by pairs of characters. In order,
     without overlaps."""
     words, pieces = _wanted(query)
-    spans: list[Span] = []
+    spans: list[TextSpan] = []
     for run in _RUN.finditer(text):
         if run["word"] is None:
-            spans += (Span(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
+            spans += (TextSpan(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
         elif words.intersection(terms(run[0])):
-            spans.append(Span(*run.span()))
+            spans.append(TextSpan(*run.span()))
     return spans
 
 
-def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[Span]]:
+def excerpt(text: str, marks: Sequence[TextSpan], longest: int) -> tuple[str, list[TextSpan]]:
     """Return the text cut to `longest` graphemes where most marks are, with `…` at each end that was cut, and the marks
     in it."""
     if len(text) <= longest:
@@ -291,7 +291,7 @@ def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[S
     start = _start(text, marks, longest)
     cut = truncate(text[start:], longest)
     before, after = "…" if start else "", "…" if start + len(cut) < len(text) else ""
-    moved = [Span(at - start + len(before), to - start + len(before)) for at, to in marks if at >= start]
+    moved = [TextSpan(at - start + len(before), to - start + len(before)) for at, to in marks if at >= start]
     return f"{before}{cut}{after}", [span for span in moved if span.to <= len(before) + len(cut)]
 
 
@@ -304,7 +304,7 @@ def _wanted(query: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(terms(query)), frozenset(telling | {run for run in runs if len(run) == 1})
 
 
-def _in_run(run: str, pieces: frozenset[str]) -> list[Span]:
+def _in_run(run: str, pieces: frozenset[str]) -> list[TextSpan]:
     hit = [False] * (len(run) + 1)
     for at in range(len(run)):
         if run[at] in pieces:
@@ -312,10 +312,10 @@ def _in_run(run: str, pieces: frozenset[str]) -> list[Span]:
         if run[at : at + 2] in pieces:
             hit[at] = hit[at + 1] = True
     edges = [at for at in range(len(run) + 1) if (hit[at] and at < len(run)) != (at > 0 and hit[at - 1])]
-    return [Span(at, to) for at, to in zip(edges[::2], edges[1::2], strict=True)]
+    return [TextSpan(at, to) for at, to in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _start(text: str, marks: Sequence[Span], longest: int) -> int:
+def _start(text: str, marks: Sequence[TextSpan], longest: int) -> int:
     """Return the start of the window of `longest` characters with most marks, and some text before the first of
     them."""
     if not marks or marks[-1].to <= longest:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from roomlore.core import errors
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, ReadBy, Rejected, Stats, strength_at
-from roomlore.core.memory.log import Piece, words_diff
+from roomlore.core.memory.log import TextPiece, words_diff
 from roomlore.core.memory.memory import (
     Action,
     Blame,
@@ -217,7 +217,7 @@ class RevisedMemory:
 
     before: ListedMemory
     after: ListedMemory
-    words: Sequence[Piece]
+    words: Sequence[TextPiece]
     changes: list[LoggedChange]
 
 

@@ -27,7 +27,7 @@ from roomlore.core.evolution.offline.cues import (
     times_in,
     words_beside,
 )
-from roomlore.core.evolution.offline.reading import WEEKDAY, Line, Weights, Wording, is_topical, keys_of, read
+from roomlore.core.evolution.offline.reading import WEEKDAY, Line, TermWeights, Wording, is_topical, keys_of, read
 from roomlore.core.evolution.requests import Answer, Operation
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.models import StoredMessage
@@ -57,26 +57,26 @@ _PAST = 45
 
 def future_days(folded: str, on: date) -> Iterator[tuple[str, date]]:
     """Yield each day that a folded text of that day names, with the words that name it. A recurring one is no day."""
-    for found in _NAMED.finditer(folded):
-        if _RECURRING.search(folded[max(0, found.start() - 8) : found.start()]):
+    for match in _NAMED.finditer(folded):
+        if _RECURRING.search(folded[max(0, match.start() - 8) : match.start()]):
             continue
-        day = _day(found, on)
+        day = _day(match, on)
         if day is not None:
-            yield found[0], day
+            yield match[0], day
 
 
-def _day(found: re.Match[str], on: date) -> date | None:
-    if named := found["weekday"]:
-        return _weekday(on, _DAYS.index(named[:3]), week_after=bool(found["next"]))
-    if named := found["zhday"]:
-        return _chinese_weekday(on, "一二三四五六日".index(named.replace("天", "日")), after=bool(found["zhnext"]))
-    if found["tomorrow"] or found["zhtomorrow"]:
+def _day(match: re.Match[str], on: date) -> date | None:
+    if named := match["weekday"]:
+        return _weekday(on, _DAYS.index(named[:3]), week_after=bool(match["next"]))
+    if named := match["zhday"]:
+        return _chinese_weekday(on, "一二三四五六日".index(named.replace("天", "日")), after=bool(match["zhnext"]))
+    if match["tomorrow"] or match["zhtomorrow"]:
         return on + timedelta(days=1)
-    if found["zhafter"]:
+    if match["zhafter"]:
         return on + timedelta(days=2)
-    month = found["m1"] or found["m2"]
-    number = _MONTHS[month[:3]] if month else _number(found["zm"])
-    day = _number(found["d1"] or found["d2"] or found["zd"] or found["d3"] or found["zd3"])
+    month = match["m1"] or match["m2"]
+    number = _MONTHS[month[:3]] if month else _number(match["zm"])
+    day = _number(match["d1"] or match["d2"] or match["zd"] or match["d3"] or match["zd3"])
     return _of_month(on, number, day)
 
 
@@ -108,10 +108,10 @@ def _of_month(on: date, month: int, day: int) -> date | None:
     """Return the day; without a month the next one with that number. None if there is no such day."""
     try:
         if month:
-            found = date(on.year, month, day)
-            return found if (on - found).days <= _PAST else date(on.year + 1, month, day)
-        found = date(on.year, on.month, day)
-        return found if found >= on else date(on.year + on.month // 12, on.month % 12 + 1, day)
+            day_of_month = date(on.year, month, day)
+            return day_of_month if (on - day_of_month).days <= _PAST else date(on.year + 1, month, day)
+        day_of_month = date(on.year, on.month, day)
+        return day_of_month if day_of_month >= on else date(on.year + on.month // 12, on.month % 12 + 1, day)
     except ValueError:
         return None
 
@@ -174,11 +174,11 @@ class Settled:
 
     @property
     def is_fresh(self) -> bool:
-        return bool(self.line and self.line.fresh) or any(one.fresh for one in (*self.agreed, *self.again))
+        return bool(self.line and self.line.fresh) or any(settled.fresh for settled in (*self.agreed, *self.again))
 
     @property
     def score(self) -> float:
-        return self.sense.score + len({one.sender for one in self.agreed})
+        return self.sense.score + len({settled.sender for settled in self.agreed})
 
 
 class Finder:
@@ -189,8 +189,8 @@ class Finder:
         self._places = {line.message_id: at for at, line in enumerate(lines)}
         self._known = {handle: parse_statement(memory.statement) for handle, memory in memories.items()}
         self._statements = {handle: memory.statement for handle, memory in memories.items()}
-        self._deleted = [Wording.of(parse_statement(one).said) for one in deleted]
-        self._weights = Weights(Wording.of(line.text) for line in lines)
+        self._deleted = [Wording.of(parse_statement(statement).said) for statement in deleted]
+        self._weights = TermWeights(Wording.of(line.text) for line in lines)
         self._subjects = _rarities(lines)
         self._settled = [
             Settled(parts.said, None, sense_of(fold(parts.said)), handle, parts.about)
@@ -200,40 +200,40 @@ class Finder:
     def operations(self) -> Iterator[Operation]:
         for at in range(len(self._lines)):
             self._read(at)
-        found = [one for one in self._settled if not one.over and one.is_fresh]
-        new = sorted((one for one in found if not one.handle), key=lambda one: -one.score)
+        settled_now = [settled for settled in self._settled if not settled.over and settled.is_fresh]
+        new = sorted((settled for settled in settled_now if not settled.handle), key=lambda ranked: -ranked.score)
         room = min(MAX_FOUND, max(_MAX_KNOWN - len(self._known), 0))
         kept = set(map(id, new[:room]))
         number = 0
-        for one in found:
-            if one.handle or id(one) in kept:
+        for settled in settled_now:
+            if settled.handle or id(settled) in kept:
                 number += 1
-                yield self._operation(number, one)
+                yield self._operation(number, settled)
 
-    def _operation(self, number: int, one: Settled) -> Operation:
-        evidence = tuple(dict.fromkeys(line.handle for line in one.evidence if line.fresh or not one.handle))
-        statement = self._statement(one)
+    def _operation(self, number: int, settled: Settled) -> Operation:
+        evidence = tuple(dict.fromkeys(line.handle for line in settled.evidence if line.fresh or not settled.handle))
+        statement = self._statement(settled)
         return Operation(
             line=number,
-            kind="update" if one.handle else "create",
-            handles=(one.handle,) if one.handle else (),
+            kind="update" if settled.handle else "create",
+            handles=(settled.handle,) if settled.handle else (),
             statement=statement,
-            reason=_reason(one, zh=language(one.text) == "zh"),
-            tags=one.sense.purposes[:1] if one.line else (),
+            reason=_reason(settled, zh=language(settled.text) == "zh"),
+            tags=settled.sense.purposes[:1] if settled.line else (),
             evidence=evidence,
         )
 
-    def _statement(self, one: Settled) -> str:
-        if one.line is None or (one.handle and not one.changed):
-            return self._statements[one.handle]
+    def _statement(self, settled: Settled) -> str:
+        if settled.line is None or (settled.handle and not settled.changed):
+            return self._statements[settled.handle]
         return written(
             StatementParts(
-                said=one.text,
-                name=one.line.name,
-                on=one.line.on,
-                about=one.about,
-                agreed=tuple(dict.fromkeys(line.name for line in one.agreed)),
-                days=tuple(dict(future_days(one.line.folded, one.line.on)).items()),
+                said=settled.text,
+                name=settled.line.name,
+                on=settled.line.on,
+                about=settled.about,
+                agreed=tuple(dict.fromkeys(line.name for line in settled.agreed)),
+                days=tuple(dict(future_days(settled.line.folded, settled.line.on)).items()),
             )
         )
 
@@ -248,7 +248,11 @@ class Finder:
         new = Settled(line.text, line, sense, agreed=agreed)
         if self._is_said_again(new):
             return
-        if not sense.holds(len({one.sender for one in agreed})) or is_order(line.text) or self._is_laughed_at(at):
+        if (
+            not sense.holds(len({agreeing.sender for agreeing in agreed}))
+            or is_order(line.text)
+            or self._is_laughed_at(at)
+        ):
             return
         if any(self._weights.says(gone, new.wording) for gone in self._deleted):
             return
@@ -266,14 +270,14 @@ class Finder:
         before = self._lines[at - 1] if at else None
         if before is None or before.sender != line.sender or line.at - before.at > _GOES_ON or not sense.purposes:
             return sense
-        asked = sense_of(before.folded)
-        if not (asked.asked and asked.changes):
+        question = sense_of(before.folded)
+        if not (question.asked and question.changes):
             return sense
         return replace(sense, purposes=(*sense.purposes, "change"), points=True)
 
     def _agreement(self, at: int, *, says: Callable[[str], bool] = agrees) -> tuple[Line, ...]:
         """Return the next messages of others that agree, up to one that settles something else."""
-        line, found = self._lines[at], []
+        line, agreements = self._lines[at], []
         for other in self._lines[at + 1 : at + 1 + _ANSWERS]:
             if other.at - line.at > _ANSWERED_WITHIN:
                 break
@@ -284,16 +288,18 @@ class Finder:
             if other.answers not in ("", line.message_id):
                 continue
             if says(other.text):
-                found.append(other)
+                agreements.append(other)
             elif sense_of(other.folded).holds(1):
                 break
-        return tuple(found)
+        return tuple(agreements)
 
     def _is_laughed_at(self, at: int) -> bool:
         """Return True if the speaker or two others laugh at it at once."""
         line = self._lines[at]
-        near = [one for one in self._lines[at + 1 : at + 4] if one.at - line.at < timedelta(minutes=10)]
-        laughing = [one.sender for one in near if laughs(one.text) and not agrees(one.text)]
+        near = [
+            near_line for near_line in self._lines[at + 1 : at + 4] if near_line.at - line.at < timedelta(minutes=10)
+        ]
+        laughing = [near_line.sender for near_line in near if laughs(near_line.text) and not agrees(near_line.text)]
         mine = bool(near) and near[0].sender == line.sender and laughs(near[0].text)
         return mine or len({*laughing} - {line.sender}) > 1
 
@@ -352,8 +358,8 @@ class Finder:
         """Return True if the same person names the same day again with another time of day."""
         if old.line is None or new.line is None or old.line.sender != new.line.sender:
             return False
-        days = [dict(future_days(one.folded, one.on)).values() for one in (old.line, new.line)]
-        times = [frozenset(found[0] for found in CLOCK.finditer(one.folded)) for one in (old.line, new.line)]
+        days = [dict(future_days(line.folded, line.on)).values() for line in (old.line, new.line)]
+        times = [frozenset(match[0] for match in CLOCK.finditer(line.folded)) for line in (old.line, new.line)]
         return bool({*days[0]} & {*days[1]} and times[1]) and times[0] != times[1] and bool(old.keys & new.keys)
 
     def _may_replace(self, old: Settled, new: Settled) -> bool:
@@ -361,10 +367,10 @@ class Finder:
             return bool(old.line and new.line and old.line.sender == new.line.sender) and new.sense.changes
         return True
 
-    def _share(self, one: Collection[str], other: Collection[str]) -> float:
+    def _share(self, keys: Collection[str], other: Collection[str]) -> float:
         """Return the share of the words of the shorter that both have, by rarity."""
-        total = min(sum(map(self._rarity, one)), sum(map(self._rarity, other)))
-        return sum(self._rarity(key) for key in set(one) & set(other)) / total if total else 0.0
+        total = min(sum(map(self._rarity, keys)), sum(map(self._rarity, other)))
+        return sum(self._rarity(key) for key in set(keys) & set(other)) / total if total else 0.0
 
     def _rarity(self, key: str) -> float:
         return self._subjects.get(key, 1.0)
@@ -432,16 +438,16 @@ def _rarities(lines: Sequence[Line]) -> dict[str, float]:
     return {key: 1.0 / count**0.5 for key, count in counts.items()}
 
 
-def _reason(one: Settled, *, zh: bool) -> str:
+def _reason(settled: Settled, *, zh: bool) -> str:
     """Return what the messages do: in the language of the statement, without names, which may have to be forgotten."""
-    if one.changed and one.handle:
-        if one.is_cancelling:
+    if settled.changed and settled.handle:
+        if settled.is_cancelling:
             return "后来的消息取消了它。" if zh else "A later message cancelled it."
         return "后来的消息改了它。" if zh else "A later message changed it."
-    if one.handle:
+    if settled.handle:
         return "又有消息说到。" if zh else "It was said again."
-    english, chinese = _REASONS[one.sense.purposes[0]]
-    others = len({line.sender for line in one.agreed})
+    english, chinese = _REASONS[settled.sense.purposes[0]]
+    others = len({line.sender for line in settled.agreed})
     if zh:
         return f"{chinese}，另有 {others} 人认可。" if others else f"{chinese}。"
     agreed = "one other agreed" if others == 1 else f"{others} others agreed"
@@ -489,12 +495,12 @@ class StatementParts:
 def written(parts: StatementParts) -> str:
     """Return the statement."""
     zh = language(parts.said) == "zh"
-    said = truncate(parts.said, _LONGEST_SAID)
+    statement = truncate(parts.said, _LONGEST_SAID)
     name = truncate(re.sub(r"[:：()（）\[\]【】;；]", " ", parts.name), _LONGEST_NAME).strip() or "?"
     notes = truncate(("；" if zh else "; ").join(_notes(parts, zh=zh)), _LONGEST_NOTES)
     if zh:
-        return f"{name}（{parts.on}）：{said}" + (f"【{notes}】" if notes else "")
-    return f"{name} ({parts.on}): {said}" + (f" [{notes}]" if notes else "")
+        return f"{name}（{parts.on}）：{statement}" + (f"【{notes}】" if notes else "")
+    return f"{name} ({parts.on}): {statement}" + (f" [{notes}]" if notes else "")
 
 
 def _notes(parts: StatementParts, *, zh: bool) -> Iterator[str]:
@@ -504,7 +510,7 @@ def _notes(parts: StatementParts, *, zh: bool) -> Iterator[str]:
     for words, day in parts.days[:2]:
         yield f"{words} = {day}"
     if parts.agreed:
-        names = [re.sub(r"[\[\]【】;；]", " ", one) for one in parts.agreed[:_MAX_AGREED]]
+        names = [re.sub(r"[\[\]【】;；]", " ", name) for name in parts.agreed[:_MAX_AGREED]]
         yield f"同意：{'、'.join(names)}" if zh else f"agreed: {', '.join(names)}"
 
 
@@ -552,7 +558,10 @@ def offline_answer(
     is deterministic; no text makes it raise.
     """
     names = {source: handle for handle, source in handles.items()}
-    given = [*((one, False) for one in earlier[-MOST_EARLIER:]), *((one, True) for one in messages[-_MAX_NEW:])]
+    given = [
+        *((message, False) for message in earlier[-MOST_EARLIER:]),
+        *((message, True) for message in messages[-_MAX_NEW:]),
+    ]
     lines = read(list(_handled(given, names)), zone=zone, people=people or {})
     return Answer(tuple(Finder(lines, memories, deleted=deleted).operations()), ())
 

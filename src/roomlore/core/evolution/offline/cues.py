@@ -113,7 +113,7 @@ def is_statement(folded: str) -> bool:
     few = _FEWEST_HAN if _HAN_RUN.search(folded) else _FEWEST_OF_STATEMENT
     if len(_WORDS.findall(folded)) < few or asks(folded) or _MACHINE.search(folded):
         return False
-    return not any(_deductions(folded, asked=False, firm=False, passing=True))
+    return not any(_deductions(folded, is_asking=False, firm=False, passing=True))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -121,17 +121,17 @@ def sense_of(folded: str) -> Sense:
     """Return what a folded message does."""
     if _MACHINE.search(folded) or len(_WORDS.findall(folded)) < _FEWEST:
         return _NOTHING
-    found = sorted(_weights(folded), reverse=True)
+    weights = sorted(_weights(folded), reverse=True)
     day, clock = bool(DAY.search(folded)), bool(CLOCK.search(folded))
-    asked = asks(folded)
+    is_asking = asks(folded)
     if day or clock:
-        found.append((_FIXED * day + _TIMED * clock, "plan"))
-    score = sum(weight if not at else weight * _FURTHER for at, (weight, _) in enumerate(sorted(found, reverse=True)))
+        weights.append((_FIXED * day + _TIMED * clock, "plan"))
+    score = sum(weight if not at else weight * _FURTHER for at, (weight, _) in enumerate(sorted(weights, reverse=True)))
     score += _ANNOUNCEMENT * bool(_ANNOUNCED.search(folded)) + _NUMBER * bool(_FIGURE.search(folded))
-    purposes = tuple(dict.fromkeys(purpose for _, purpose in found))
+    purposes = tuple(dict.fromkeys(purpose for _, purpose in weights))
     firm = not _FIRM.isdisjoint(purposes)
-    score -= sum(_deductions(folded, asked=asked, firm=firm, passing=_LASTING.isdisjoint(purposes)))
-    return Sense(purposes, score, asked=asked, points=bool(_POINTING.search(folded)), timed=day or clock)
+    score -= sum(_deductions(folded, is_asking=is_asking, firm=firm, passing=_LASTING.isdisjoint(purposes)))
+    return Sense(purposes, score, asked=is_asking, points=bool(_POINTING.search(folded)), timed=day or clock)
 
 
 def _weights(folded: str) -> Iterator[tuple[float, Purpose]]:
@@ -143,7 +143,7 @@ def _weights(folded: str) -> Iterator[tuple[float, Purpose]]:
         yield _SAFETY, "person"
 
 
-def _deductions(folded: str, *, asked: bool, firm: bool, passing: bool) -> Iterator[float]:
+def _deductions(folded: str, *, is_asking: bool, firm: bool, passing: bool) -> Iterator[float]:
     if _JOKES.search(folded):
         yield _JOKE
     if _SUPPOSED.search(folded):
@@ -156,7 +156,7 @@ def _deductions(folded: str, *, asked: bool, firm: bool, passing: bool) -> Itera
         yield _BRIEF
     if _ECHOES.search(folded) and passing:
         yield _BRIEF
-    if asked:
+    if is_asking:
         yield _QUESTION
     if thanks(folded) or greets(folded):
         yield _BARE
@@ -169,16 +169,18 @@ _BESIDE_HAN, _BESIDE = 4, 16
 def words_beside(folded: str, purpose: Purpose) -> frozenset[str]:
     """Return the content words before the signs of a purpose in a folded text; beside those that cancel, after them
     too."""
-    found = set[str]()
+    words_near = set[str]()
     for cue in _CUES:
         if cue.purpose != purpose:
             continue
         for sign, near in ((cue.chinese, _BESIDE_HAN), (cue.spaced, _BESIDE)):
-            for one in sign.finditer(folded):
-                found.update(keys_of(folded[max(one.start() - near, 0) : one.start()]))
+            for match in sign.finditer(folded):
+                words_near.update(keys_of(folded[max(match.start() - near, 0) : match.start()]))
                 after = near if purpose == "cancellation" else 0
-                found.update(keys_of(one[0] if after else ""), keys_of(folded[one.end() : one.end() + after]))
-    return frozenset(found)
+                words_near.update(
+                    keys_of(match[0] if after else ""), keys_of(folded[match.end() : match.end() + after])
+                )
+    return frozenset(words_near)
 
 
 def agrees(text: str) -> bool:
@@ -191,7 +193,7 @@ def times_in(text: str) -> list[str]:
     """Return the days and times of day that a text names, as written."""
     folded = fold(text)
     written = text if len(text) == len(folded) else folded
-    spans = sorted(found.span() for pattern in (DAY, CLOCK) for found in pattern.finditer(folded))
+    spans = sorted(match.span() for pattern in (DAY, CLOCK) for match in pattern.finditer(folded))
     return [written[start:end] for start, end in spans]
 
 

@@ -99,26 +99,26 @@ def own_text(message: StoredMessage) -> str:
 def keys_of(folded: str) -> dict[str, tuple[int, int]]:
     """Return the meaningful words of a sentence, each with its first position. A weekday has the same key in both
     languages."""
-    found: dict[str, tuple[int, int]] = {}
+    places: dict[str, tuple[int, int]] = {}
     rest = _blanked(URL, folded) if "://" in folded else folded
     rest = _blanked(_MENTION, rest) if _MARKED.search(rest) else rest
     for day in _WEEKDAY.finditer(rest):
         number = _CHINESE_DAYS[day["zh"]] if day["zh"] else _DAYS.index(day["en"][:3])
-        found.setdefault(f"{WEEKDAY}{number}", day.span())
-    rest = _blanked(_WEEKDAY, rest) if found else rest
+        places.setdefault(f"{WEEKDAY}{number}", day.span())
+    rest = _blanked(_WEEKDAY, rest) if places else rest
     for word in _WORD.finditer(rest):
         if word.lastgroup == "han":
             for key, span in _han(word[0], word.start()):
-                found.setdefault(key, span)
+                places.setdefault(key, span)
         elif key := _latin(word[0]):
-            found.setdefault(key, word.span())
-        if len(found) >= _MAX_KEYS:
+            places.setdefault(key, word.span())
+        if len(places) >= _MAX_KEYS:
             break
-    return found
+    return places
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    return pattern.sub(lambda found: " " * len(found[0]), text)
+    return pattern.sub(lambda match: " " * len(match[0]), text)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -150,15 +150,15 @@ def read(
     messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, people: Mapping[str, str]
 ) -> tuple[Line, ...]:
     """Read messages. `messages`: handle, message and True if it is fresh, in order of time."""
-    kept = [one for one in messages if readable(one[1])]
-    return tuple(_line(number, *one, zone=zone, people=people) for number, one in enumerate(kept))
+    kept = [message for message in messages if readable(message[1])]
+    return tuple(_line(number, *pair, zone=zone, people=people) for number, pair in enumerate(kept))
 
 
 def _line(
     number: int, handle: str, message: StoredMessage, fresh: bool, *, zone: tzinfo, people: Mapping[str, str]
 ) -> Line:
-    said = with_names(own_text(message), people, message.mentions)
-    text = visible_line(" ".join(prose(said)[:_MAX_SENTENCES]))
+    shown_text = with_names(own_text(message), people, message.mentions)
+    text = visible_line(" ".join(prose(shown_text)[:_MAX_SENTENCES]))
     folded = fold(text)
     return Line(
         number=number,
@@ -212,7 +212,7 @@ class Wording:
         return self.negated == other.negated and self.details <= other.details
 
 
-class Weights(dict[str, float]):
+class TermWeights(dict[str, float]):
     """Rarity of terms among some wordings, as in BM25; computed on first use. Among few wordings no term counts as
     common, since repetition is what is looked for."""
 
@@ -228,23 +228,23 @@ class Weights(dict[str, float]):
         self[term] = weight = rarity(self._counts[term], max(self._all, _FEW))
         return weight
 
-    def total(self, found: Iterable[str]) -> float:
+    def total(self, words: Iterable[str]) -> float:
         """Return the summed weight, independent of order."""
-        return math.fsum([self[term] for term in found])
+        return math.fsum([self[term] for term in words])
 
-    def likeness(self, one: Wording, other: Wording) -> float:
+    def likeness(self, wording: Wording, other: Wording) -> float:
         """Return the share of all their terms that both have, in [0, 1]."""
-        every = self.total(one.terms | other.terms)
-        return self.total(one.terms & other.terms) / every if every else 0.0
+        every = self.total(wording.terms | other.terms)
+        return self.total(wording.terms & other.terms) / every if every else 0.0
 
     def share(self, part: Wording, whole: Wording) -> float:
         """Return the share of a part's terms that the whole has, in [0, 1]."""
         size = self.total(part.terms)
         return self.total(part.terms & whole.terms) / size if size else 0.0
 
-    def says(self, said: Wording, other: Wording) -> bool:
+    def says(self, wording: Wording, other: Wording) -> bool:
         """Return True if the other one says what was said."""
-        if not said.allows(other):
+        if not wording.allows(other):
             return False
-        short = self.total(other.terms) <= MAX_LONGER * self.total(said.terms)
-        return self.likeness(said, other) >= ALIKE or (short and self.share(said, other) >= CONTAINED)
+        short = self.total(other.terms) <= MAX_LONGER * self.total(wording.terms)
+        return self.likeness(wording, other) >= ALIKE or (short and self.share(wording, other) >= CONTAINED)
