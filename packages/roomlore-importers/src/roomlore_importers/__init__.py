@@ -54,7 +54,7 @@ _MODULES = {
     "roomlore_importers.memories": "read_memories",
     "roomlore_importers.onebot": "onebot_message onebot_recall",
     "roomlore_importers.opening": "Import detect open_import",
-    "roomlore.ports.exports": "ExportFile Found",
+    "roomlore.ports.exports": "ExportFile ExportListing",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
