@@ -33,7 +33,7 @@ async def _opened(url: str) -> AsyncIterator[Storage]:
 
 async def open_vectors(storage: Storage, *, kind: str = "auto") -> VectorIndex:
     """Open the vector store that the settings choose for this database."""
-    settings, host = Settings(vectors=kind), Host(url="", clock=SystemClock(), storage=storage, cache_bytes=1 << 20)
+    settings, host = Settings(vectors=kind), Host(url="", clock=SystemClock(), storage=storage)
     return opened((await usable(VECTORS, settings, host))[0], settings, host)
 
 
