@@ -241,7 +241,7 @@ def test_nothing_but_its_own_file_and_the_list_names_a_server():
         for path in (SOURCES / layer).rglob("*.py")
         if names.search(path.read_text(encoding="utf-8"))
     }
-    assert naming == {"settings/retired.py", "core/subjects.py"}, "retired names, and words that people use"
+    assert naming == {"settings/retired.py"}, "retired names"
 
 
 def test_the_first_of_a_kind_that_can_be_used_is_taken():

@@ -151,7 +151,7 @@ def with_search(lore: roomlore.Lore, search: Searching) -> roomlore.Lore:
         shared,
         tenant=lore.tenant,
         recorder=shared.recorder,
-        past=search,
+        past=search.before,
         options=shared.options,
         experiment=Experiment({}),
     )

@@ -55,7 +55,7 @@ async def nightly(
         schedule = Schedule(
             backends(storage=lore.storage, clock=clock),
             evolutions=lore._resources.evolver,
-            times=Cron("0 2 * * *", ZONE),
+            times=Cron("0 2 * * *", ZONE).last,
             people=evolve,
         )
         await schedule.sweep()

@@ -41,15 +41,14 @@ async def lore(request: pytest.FixtureRequest, clock: FrozenClock, monkeypatch) 
             yield lore
 
 
-def schedule(lore: Lore, clock: FrozenClock, *, cron: str = NIGHTLY, least: int = 10, people: bool = False) -> Schedule:
+def schedule(lore: Lore, clock: FrozenClock, *, cron: str = NIGHTLY, people: bool = False) -> Schedule:
     async def evolve() -> bool:
         return people
 
     return Schedule(
         backends(storage=lore.storage, clock=clock),
         evolutions=lore._resources.evolver,
-        times=Cron(cron, ZONE),
-        least=least,
+        times=Cron(cron, ZONE).last,
         people=evolve,
     )
 
@@ -155,8 +154,9 @@ async def test_a_group_evolves_again_only_with_ten_more(lore, clock):
     assert await mark(lore) == 32
 
 
-async def test_what_one_evolution_leaves_over_is_read_by_the_next_of_the_same_night(lore, clock):
-    nightly = schedule(lore, clock, least=30)
+async def test_what_one_evolution_leaves_over_is_read_by_the_next_of_the_same_night(lore, clock, monkeypatch):
+    monkeypatch.setattr("roomlore.services.evolution.evolution_service.LEAST_MESSAGES", 30)
+    nightly = schedule(lore, clock)
     await nightly.sweep()
     await say(lore, clock, 445)
     clock.advance(DAY)

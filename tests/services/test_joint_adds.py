@@ -116,7 +116,7 @@ async def test_a_long_message_is_not_overtaken(lore):
 
 async def test_a_group_that_waits_for_one_room_is_not_overtaken_in_another(lore):
     """A regression."""
-    async with lore._resources.rooms.alone(lore.tenant, ["busy"]):
+    async with lore._resources.rooms.turns.take(lore.tenant, ["busy"]):
         messages = [said(0, "other"), said(1, "busy"), *(said(number) for number in range(2, 30))]
         adds = [asyncio.create_task(lore.messages.add(message)) for message in messages]
         await asyncio.sleep(0.1)
@@ -212,7 +212,7 @@ async def test_a_room_that_a_batch_is_written_to_holds_up_no_other(lore):
     """A regression: a message to it joined messages to others, which then waited for the batch too."""
     for room_id in ("busy", "other", "third"):
         await lore.messages.add(said(0, room_id))
-    async with lore._resources.rooms.alone("default", ["busy"]):
+    async with lore._resources.rooms.turns.take("default", ["busy"]):
         waiting = [asyncio.create_task(lore.messages.add(said(number, "busy"))) for number in range(1, 4)]
         async with asyncio.timeout(10):
             reports = await at_once(
@@ -231,7 +231,7 @@ async def test_a_group_does_not_wait_for_a_room_that_a_batch_took_before_it_bega
     await asyncio.sleep(0)  # it is being added, so those that come now wait for its end
     joined = [asyncio.create_task(lore.messages.add(said(2, room_id))) for room_id in ("busy", "other")]
     await asyncio.sleep(0)
-    async with lore._resources.rooms.alone("default", ["busy"]):
+    async with lore._resources.rooms.turns.take("default", ["busy"]):
         async with asyncio.timeout(10):
             await asyncio.gather(first, joined[1])
         later = asyncio.create_task(lore.messages.add(said(3, "busy")))

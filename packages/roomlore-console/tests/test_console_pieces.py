@@ -182,7 +182,7 @@ async def test_a_stream_ends_while_the_store_cannot_be_read(lore, http, monkeypa
     asking = asyncio.create_task(http.get("/console/room/live?id=tea&after=2"))
     await asyncio.sleep(0.3)
 
-    def down():
+    def down(_):
         raise StorageUnavailable("The database is down.")
 
     monkeypatch.setattr(lore.storage, "reading", down)

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,9 @@ from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
 from roomlore.core.texts import Phrase
-from roomlore.storage import Storage, UnitOfWork
+
+if TYPE_CHECKING:
+    from roomlore.storage import Storage, UnitOfWork
 
 _Windows = tuple[Window, ...]
 

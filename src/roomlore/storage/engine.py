@@ -79,7 +79,7 @@ class Compiled:
                 if not value.isascii() or MARK in value or "\x00" in value:
                     row[place] = escape(value)
             elif is_text and value is not None:
-                raise InvalidInput("string_needed", value=f"{value!r:.60}")
+                escape(value)  # which says that it is no text
         return tuple(row)
 
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
+from roomlore.core.errors import InvalidInput
+
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """The errors that reading a damaged row may raise."""
 MARK = "\x1a"
@@ -24,7 +26,9 @@ _QUOTED = encode_basestring
 
 
 def escape(text: str) -> str:
-    """Return the text without NUL, lone surrogates or single U+001A."""
+    """Return the text without NUL, lone surrogates or single U+001A. Raise `InvalidInput` if it is no text."""
+    if not isinstance(text, str):
+        raise InvalidInput("string_needed", value=f"{text!r:.60}")
     return _UNHOLDABLE.sub(_spell, text)
 
 
