@@ -37,7 +37,6 @@ from roomlore.services.contexts.strategies import (
     nothing_in_memory,
 )
 from roomlore.services.contexts.usage_service import UsageRecorder
-from roomlore.storage import UnitOfWork
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork

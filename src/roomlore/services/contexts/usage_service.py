@@ -17,7 +17,6 @@ from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedbac
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.contexts.strategies import CandidateReader, scorer
-from roomlore.storage import Storage, UnitOfWork
 
 if TYPE_CHECKING:
     from roomlore.storage import Storage, UnitOfWork
