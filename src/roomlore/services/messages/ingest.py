@@ -14,7 +14,6 @@ from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.joint import Joint
 from roomlore.services.messages.planning import INLINE, Batches, BatchPlan, Planner, check_conflicts, weight
 from roomlore.services.messages.room_states import BatchStates, RoomCache
-from roomlore.storage import UnitOfWork
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork

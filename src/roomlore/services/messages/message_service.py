@@ -34,7 +34,6 @@ from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.planning import by_room, in_thread_if_large, report_of, weight
 from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, RoomsSearch
-from roomlore.storage import UnitOfWork
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork

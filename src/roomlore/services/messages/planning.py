@@ -16,7 +16,6 @@ from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import AddReport, Entry, Link, Message, Room
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.messages.room_states import BatchStates, RoomCache
-from roomlore.storage import UnitOfWork
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork

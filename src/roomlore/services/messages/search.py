@@ -39,7 +39,6 @@ from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MeaningSearch
-from roomlore.storage import UnitOfWork
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork
