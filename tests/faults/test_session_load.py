@@ -30,7 +30,7 @@ def test_nothing_is_lost_and_no_error_reaches_a_caller_while_redis_comes_and_goe
 
 async def test_the_checks_see_what_is_lost_changed_or_unknown(checks: ModuleType) -> None:
     async with roomlore.open("sqlite://", background=False) as lore:
-        (query, answer), (asked, _) = checks.said("a", 2)
+        (query, answer), (asked, _) = checks.turns_of("a", 2)
         await lore.sessions.write_turn("a", "ann", "bot", query, answer, turn_id="turn-0")
         known = checks.Known("a", 2, ["turn-0"])
         assert (await checks.check(lore, lore, [known])).wrong == []
@@ -50,7 +50,7 @@ async def test_the_checks_see_what_differs_with_redis(checks: ModuleType) -> Non
         roomlore.open("sqlite://", background=False) as one,
         roomlore.open("sqlite://", background=False) as other,
     ):
-        (query, answer), *_ = checks.said("a", 1)
+        (query, answer), *_ = checks.turns_of("a", 1)
         for lore, agent in ((one, "bot"), (other, "another bot")):
             await lore.sessions.write_turn("a", "ann", agent, query, answer, turn_id="turn-0")
         wrong = (await checks.check(one, other, [checks.Known("a", 1, ["turn-0"])])).wrong

@@ -202,7 +202,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.wording:details": lambda text: wording.details(text, _NAMES),
     "core.evolution.wording:signals_change": wording.signals_change,
     "core.evolution.wording:without_details": lambda text: wording.without_details(text, _NAMES),
-    "core.evolution.wording:Conversation.of": (
+    "core.evolution.wording:ParsedMaterial.of": (
         lambda text: wording.ParsedMaterial({"m1": f"Anna: {text}"}, [text]).of(text).words
     ),
     "integrations.payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
@@ -362,6 +362,7 @@ READERS: dict[str, Reader] = {
     "surfaces.console.frame:visible": frame.visible,
     "surfaces.cli.show:inert": show.inert,
     "surfaces.cli.show:inert_piece": show.inert_piece,
+    "surfaces.cli.show:reason": lambda text: show.reason(text, wide=False),
     "surfaces.cli.show:padded": lambda text: show.padded(text, 20),
     "surfaces.cli.show:excerpt": lambda text: show.excerpt(text, show.matches(text, "tea 茶叶"), 200),
     "surfaces.cli.show:matches": lambda text: show.matches(text, text[:400]),
@@ -372,14 +373,15 @@ READERS: dict[str, Reader] = {
 
 SHORT = frozenset(
     {
-        "core.digest.talks:Words.rarity",
+        "core.digest.talks:WordRarity.rarity",
         "core.evolution.prompt:chosen",
         "core.evolution.guards:checked_answer",
+        "core.integrity:Findings.note",
         "core.memory.versions:InForce.all_saying",
         "core.memory.versions:InForce.saying",
         "core.privacy:is_mark",
         "core.recall.ranking:Vocabulary.place",
-        "core.recall.ranking:WordIndex.reach",
+        "core.recall.ranking:FactWords.reach",
         "core.sessions.window:from_text",
         "core.sessions.window:as_chat",
         "core.sessions.window:as_text",
