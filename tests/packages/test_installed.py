@@ -99,7 +99,7 @@ def library(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_contract_runs_in_an_empty_environment(installed, tmp_path):
     (tmp_path / "test_use.py").write_text(USE)
     ran = _run(installed, "-m", "pytest", "--override-ini", "asyncio_mode=auto", "-q", "test_use.py", cwd=tmp_path)
-    assert int(re.findall(r"(\d+) passed", ran)[0]) > 20
+    assert int(re.findall(r"(\d+) passed", ran)[0]) > 10
 
 
 IMPORT_ALL = """
