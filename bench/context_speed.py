@@ -1,7 +1,7 @@
 """Times a context against the plain newest-rows query, a large store against a small one, and ingest.
 
 All figures of one run come from the same machine, port and process, with the kinds of call taken in turn, so the ratios
-hold where absolute times do not. The stores are filled through the storage port with a room that was really ingested
+hold where absolute times do not. The stores are filled through the storage with a room that was really ingested
 once and is then repeated under other names.
 """
 

@@ -224,7 +224,7 @@ async def check(load: Load, url: str) -> list[str]:
 def compared(
     stored: Iterable[StoredMessage], expected: Mapping[tuple[str, str], str], ids_asked: set[str]
 ) -> list[str]:
-    """Return what is lost, there twice, different, or there without having been acknowledged. `asked`: the messages
+    """Return what is lost, there twice, different, or there without having been acknowledged. `ids_asked`: the messages
     that have replies; one that broke off stays beside the whole one."""
     seen, replies, wrong = Counter[tuple[str, str]](), Counter[str](), list[str]()
     for message in stored:

@@ -94,7 +94,7 @@ class Traces:
 
     `user_id`: matches inside texts as a whole word, case-insensitively. A short id or a small number matches only
     behind an @ or an 'id=', since it may be any word. So does one of letters alone ("will"), and also at the beginning
-    of a line before a colon or a comma; in an identifier it matches as a whole word. `said`: the person's passages.
+    of a line before a colon or a comma; in an identifier it matches as a whole word. `texts`: the person's passages.
     `names`: the names that others use, removed only if `and_names` is set.
     """
 

@@ -76,7 +76,7 @@ def block_of(most: int) -> int:
 
 
 def exceeded(limit: str, *, used: int, wanted: int, most: int, now: datetime) -> QuotaExceeded:
-    """Return the error about a limit that does not allow `asked` more."""
+    """Return the error about a limit that does not allow `wanted` more."""
     resets_at = period_of(limit, now)[1]
     wait = None if resets_at is None else max((resets_at - now).total_seconds(), 0.0)
     kind = TokensExceeded if limit == TOKENS else QuotaExceeded

@@ -54,7 +54,8 @@ def also(errors: Sequence[str]) -> str:
 def catalogue(language: str) -> Mapping[str, str]:
     """Return the texts of a language by code."""
     place = files("roomlore").joinpath("locale", language, "LC_MESSAGES", "errors.po")
-    return {_unquoted(code): _unquoted(text) for code, text in _ENTRY.findall(place.read_text(encoding="utf-8"))}
+    entries = _ENTRY.findall(place.read_text(encoding="utf-8"))
+    return {code: _unquoted(text) for quoted, text in entries if (code := _unquoted(quoted))}
 
 
 def _unquoted(lines: str) -> str:

@@ -1,4 +1,4 @@
-"""Snapshots of the logs of scopes: a part of the ports `Memories` and `Maintenance`.
+"""Snapshots of the logs of scopes: a part of `Memories` and `Maintenance`.
 
 A row holds the numbers of entries alone, a few bytes for each active memory; their ids are read from the log.
 """

@@ -95,6 +95,7 @@ class UnitOfWork:
         self.connection = connection
         self._locks = locks
         self._of = tenant
+        self._others: dict[str, UnitOfWork] = {}
 
     @property
     def tenant(self) -> str:
@@ -103,7 +104,7 @@ class UnitOfWork:
 
     def of(self, tenant: str) -> "UnitOfWork":
         """Return a unit of the same transaction, under the same locks, for this tenant."""
-        return UnitOfWork(self.connection, self._locks, tenant)
+        return self._others.setdefault(tenant, UnitOfWork(self.connection, self._locks, tenant))
 
     @cached_property
     def rooms(self) -> Rooms:

@@ -485,8 +485,8 @@ def rests_on_the_same(
     statement: str, utterances: Sequence[ParsedMessage], other: str, heard: Sequence[ParsedMessage]
 ) -> bool:
     """Return True if a statement says of one matter what another says or said, in any wording or language: they have
-    the same polarity, and messages of `said`, which supports the first, repeat messages of `heard`, which supports the
-    other.
+    the same polarity, and messages of `utterances`, which supports the first, repeat messages of `heard`, which
+    supports the other.
 
     Their numbers and days are the same, or the message says that they changed. A statement that names its speaker rests
     on what that person says.

@@ -219,7 +219,7 @@ ENGLISH = (
 
 
 BACKGROUND = CHINESE + ENGLISH
-"""The statements of `Background`, in this order."""
+"""The statements of `BackgroundVectors`, in this order."""
 
 EVIDENCE = (
     "constant",

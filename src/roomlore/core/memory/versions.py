@@ -320,7 +320,7 @@ def senders(
 
 
 def edited(head: Memory, edit: Edit, origins: Mapping[Source, Origin]) -> Memory:
-    """Return the head with the edit applied; the head itself if the edit changes nothing. `said`: the sources.
+    """Return the head with the edit applied; the head itself if the edit changes nothing. `origins`: the sources.
 
     The evidence grows and never shrinks; what a caller added for all stays for all while it says the same. A share is
     of one statement with its evidence, and ends with either.

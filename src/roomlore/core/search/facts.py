@@ -218,8 +218,8 @@ class RoomPart:
 
 
 def allowed(facts: MessageFacts, windows: Sequence[Window], windows_by_arrival: Mapping[int, Window]) -> Ints:
-    """Return the arrivals of messages that were said within one of these windows. `said`: from when until when, by
-    arrival, of those that were not said at their time alone."""
+    """Return the arrivals of messages that were said within one of these windows. `windows_by_arrival`:
+    from when until when, of those that were not said at their time alone."""
     first, last = facts.sent_at.copy(), facts.sent_at.copy()
     at = places(facts, np.array(sorted(windows_by_arrival), np.int64))
     spans = [windows_by_arrival[int(facts.arrivals[place])] for place in at[at >= 0].tolist()]
@@ -324,7 +324,8 @@ class MultiRoom:
         return at, int(self.parts[at].facts.arrivals[number - self._starts[at]])
 
     def postings(self, words: Sequence[str], postings_of_parts: Sequence[Postings | None]) -> Postings:
-        """Return the postings of all rooms as those of one. `found`: of each room, None if it is gone meanwhile."""
+        """Return the postings of all rooms as those of one. `postings_of_parts`: of each room, None if it is gone
+        meanwhile."""
         columns = [self._posted(at, posting) for at, posting in enumerate(postings_of_parts) if posting is not None]
         which, numbers, counts, lengths = (_numbers([column[place] for column in columns]) for place in range(4))
         order = np.lexsort((numbers, which))
@@ -351,7 +352,7 @@ class MultiRoom:
         return which[kept], numbers[kept], postings.counts[kept], postings.lengths[kept]
 
     def nearest(self, parts: Sequence[Sequence[Nearest]]) -> list[Nearest]:
-        """Return for each text the nearest of all rooms. `found`: of each room, for each text."""
+        """Return for each text the nearest of all rooms. `parts`: of each room, for each text."""
         return [
             self._nearest([part[text] if text < len(part) else None for part in parts])
             for text in range(max(map(len, parts), default=0))

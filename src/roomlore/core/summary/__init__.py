@@ -295,7 +295,7 @@ def completed(summary: str, previous: str, speeches: Sequence[SpeakerText], *, m
     """Return a model's summary with the sentences it lacks of those that must not be lost, in at most `max_tokens`
     tokens.
 
-    `previous`, `said`: what it summarises. What is added stands below it, under its speakers' labels.
+    `previous`, `speeches`: what it summarises. What is added stands below it, under its speakers' labels.
     """
     lacking = _lacking(summary, units(previous, speeches), max_tokens, count)
     room = max_tokens - count([f"{summary}\n"])[0]

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -19,7 +18,7 @@ from roomlore.core.context import (
     rendered_tokens,
     within_tokens,
 )
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
+from roomlore.core.errors import InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Explanation, LinkKind, Room, Target
@@ -203,19 +202,7 @@ class ContextService(Service):
         )
         await self._check_shown(room_id, viewer)
         started = self._clock.monotonic()
-        try:
-            async with asyncio.timeout(self._options.context_build_timeout_seconds):
-                draft = await self._draft(request)
-        except (NotFound, InvalidInput):
-            raise
-        except Exception as error:
-            self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
-            simpler = await self._fall_back(request, error)
-            if simpler is None:
-                if isinstance(error, TimeoutError):
-                    raise TimedOut(_late(self._options.context_build_timeout_seconds)) from error
-                raise
-            draft = simpler
+        draft = await self._draft(request)
         context = self._finish(room_id, message_id, draft, started)
         self._measure(context)
         self._record(context, draft)
@@ -290,12 +277,29 @@ class ContextService(Service):
         await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
     async def _draft(self, request: _Request) -> _Draft:
-        async with self._storage.reading(self._tenant) as work:
-            target = await self._target_of(work, request)
-            options = request.options(target.room, self._options)
-            needed = needs(target, options)
-            if not needed:
-                return _drafted(request, target, options, await self._choose(work, NOTHING_FAR, target, options))
+        """Return a draft within the time limit. After an error it is simpler, if the options allow that."""
+        options = self._options.overridden(request.given)
+        try:
+            async with asyncio.timeout(self._options.context_build_timeout_seconds):
+                async with self._storage.reading(self._tenant) as work:
+                    target = await self._target_of(work, request)
+                    options = request.options(target.room, self._options)
+                    needed = needs(target, options)
+                    if not needed:
+                        chosen = await self._choose(work, NOTHING_FAR, target, options)
+                        return _drafted(request, target, options, chosen)
+                return await self._with_past(request, target, options, needed)
+        except (NotFound, InvalidInput):
+            raise
+        except Exception as error:
+            self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
+            if options.fallback_on_error:
+                return await self._fall_back(request, options, error)
+            if isinstance(error, TimeoutError):
+                raise TimedOut(_late(self._options.context_build_timeout_seconds)) from error
+            raise
+
+    async def _with_past(self, request: _Request, target: Target, options: ContextOptions, needed: float) -> _Draft:
         recalled = await self._recall.of(target, needed, options)
         async with self._storage.reading(self._tenant) as work:
             chosen = await self._choose(work, recalled.past, target, options)
@@ -333,27 +337,20 @@ class ContextService(Service):
         problem = message_id and await gone(work, room_id=room_id, message_id=message_id)
         return problem or NotFound(_no_message(room_id, message_id))
 
-    async def _fall_back(self, request: _Request, error: Exception) -> _Draft | None:
-        """Return the plain window, or nothing; None if the options say that the error is to be raised."""
-        options = self._options.overridden(request.given)
+    async def _fall_back(self, request: _Request, options: ContextOptions, error: Exception) -> _Draft:
         why = "timeout" if isinstance(error, TimeoutError) else describe(error)
         place = {"room_id": request.room_id, "message_id": request.message_id}
-        draft = _Draft(None, "none", arm=request.arm_name, degraded=f"empty ({why})")
+        log.warning("context degraded", extra={**place, "why": why})
         try:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading(self._tenant) as work:
                 target = await self._target(work, request.room_id, request.message_id)
                 if target is not None:
-                    with suppress(Conflict):  # the error may be that they do not fit
-                        options = request.options(target.room, self._options)
                     recent = await self._gatherer(work).recent_window(target, options)
                     recent = within_tokens(recent, options.max_context_tokens, self._size)
-                    draft = _Draft(target, "recent", tuple(recent), request.arm_name, f"recent messages only ({why})")
+                    return _Draft(target, "recent", tuple(recent), request.arm_name, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})
-        if not options.fallback_on_error:
-            return None
-        log.warning("context degraded", extra={**place, "why": why})
-        return draft
+        return _Draft(None, "none", arm=request.arm_name, degraded=f"empty ({why})")
 
     def _finish(self, room_id: str, message_id: str | None, draft: _Draft, started: float) -> Context:
         target = draft.target

@@ -27,7 +27,7 @@ EVERY_ROOM = "*"
 
 LEAST_MESSAGES = 10
 """New messages from which a room's digest is sent: fewer are read sooner than a digest of them."""
-DIGEST_TOKENS = 2000
+NIGHTLY_TOKENS = 2000
 """The limit of a digest that is sent: two pages of text."""
 
 
@@ -117,7 +117,7 @@ class NightlyDigests(Service):
         last = room.next_arrival - 1
         try:
             made = await self._digests(tenant).make(
-                room_id, since=since, max_tokens=DIGEST_TOKENS, viewer=f"room:{room_id}", through=last
+                room_id, since=since, max_tokens=NIGHTLY_TOKENS, viewer=f"room:{room_id}", through=last
             )
         except NotFound:
             return {"body": {}, "last": mark, "messages": 0}

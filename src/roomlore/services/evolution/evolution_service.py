@@ -282,9 +282,8 @@ _MESSAGES = 500
 
 
 class Schedule(Service):
-    """The schedule of all tenants. `times`: None if nothing evolves by schedule. `least`: the new messages that make a
-    group evolve. `people`: returns True if the facts of people evolve now, which needs a model. `together`: the most
-    people of a room whom a model is asked about in one call."""
+    """The schedule of all tenants. `times`: None if nothing evolves by schedule. `people`: returns True if the facts of
+    people evolve now, which needs a model."""
 
     def __init__(
         self,

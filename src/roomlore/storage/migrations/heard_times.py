@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
-from roomlore.storage.rows import mapping_text, pairs_text, read_mapping, unescape
+from roomlore.storage.rows import escape, mapping_text, pairs_text, read_mapping, unescape
 
 ADDED, MADE = "0023", "0024"
 """The revisions: the columns are there, and they are filled."""
@@ -175,7 +175,7 @@ def _widen(connection: Connection, times: dict[tuple[str, str], _Said]) -> None:
         read = [(key, tenant, json.loads(unescape(memory_text))) for key, tenant, memory_text in rows]
         made = [(key, old, widened(tenant, old)) for key, tenant, old in read]
         return [row[0] for row in rows], [
-            {"key": key, "evidence": pairs_text(new)} for key, old, new in made if list(map(tuple, old)) != new
+            {"key": key, "evidence": escape(pairs_text(new))} for key, old, new in made if list(map(tuple, old)) != new
         ]
 
     _pages(connection, _SET_MEMORY, memories)
@@ -183,10 +183,10 @@ def _widen(connection: Connection, times: dict[tuple[str, str], _Said]) -> None:
 
         def changes(after: int, scope: int = scope) -> tuple[list[Any], list[dict[str, Any]]]:
             rows = connection.execute(_CHANGES, {"scope": scope, "after": after, "most": _AT_ONCE}).all()
-            read = [(number, tenant, read_mapping(logged)) for number, tenant, logged in rows]
+            read = [(number, tenant, read_mapping(unescape(logged))) for number, tenant, logged in rows]
             made = [(number, logged, widened(tenant, logged.get("evidence", ()))) for number, tenant, logged in read]
             return [row[0] for row in rows], [
-                {"scope": scope, "number": number, "memory": mapping_text({**logged, "evidence": new})}
+                {"scope": scope, "number": number, "memory": escape(mapping_text({**logged, "evidence": new}))}
                 for number, logged, new in made
                 if list(map(tuple, logged.get("evidence", ()))) != new
             ]

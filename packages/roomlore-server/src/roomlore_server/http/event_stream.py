@@ -47,7 +47,7 @@ def unnamed(data: bytes) -> bytes:
 
 def failure(scope: Scope, error: Exception, *, message: str, route: str) -> bytes:
     """Return the problem as JSON, for the last event of an answer that failed: its status was already sent. An
-    unexpected error is reported, and logged as `told`."""
+    unexpected error is reported, and logged as `message`."""
     if isinstance(error, RoomloreError):
         return bytes(problems.of_roomlore(scope, error).body)
     scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": route})
