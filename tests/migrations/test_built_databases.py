@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 from record_built import BEGUN, KEY, TALK
@@ -14,9 +15,13 @@ from sqlalchemy import text
 import roomlore
 from roomlore import Message, NotFound
 from roomlore.core.errors import StorageBusy
+from roomlore.core.memory.memory import EvidenceRoom
 from roomlore.storage import connect, migrations, opening
 from roomlore.storage.migrations import heard_times
+from roomlore_testkit import change, memory
 from roomlore_testkit.embedding import HashEmbedder
+from storage_contracts.memory_log import apply, log
+from storage_contracts.texts import TENANT
 
 HERE = Path(__file__).parent
 
@@ -287,3 +292,21 @@ async def test_an_upgrade_waits_for_a_locked_table_without_keeping_others_waitin
             await connect(postgres_built)
         assert _version(postgres_built) == "0022"
     await (await connect(postgres_built)).close()
+
+
+async def test_texts_that_no_database_holds_pass_the_widening_of_evidence(tmp_path):
+    """A regression: the migration wrote a lone surrogate as it is, and could not read an escaped one."""
+    room_id, first = "room \ud83d", BEGUN
+    made = memory(statement="half a sign: \ud83d", evidence=(EvidenceRoom(room_id, first, first),))
+    url = f"sqlite:///{tmp_path}/surrogates.db"
+    storage = await connect(url)
+    await apply(storage, change(memory=made))
+    at = round(first.timestamp() * 1_000_000)
+    heard = heard_times._Said(np.array([at]), np.array([at - 60_000_000]), np.array([at]))
+    with engine_of(url).connect() as connection:
+        heard_times._widen(connection, {(TENANT, room_id): heard})
+        connection.commit()
+    (logged,) = await log(storage)
+    await storage.close()
+    assert logged.memory.statement == made.statement
+    assert logged.memory.evidence == (EvidenceRoom(room_id, first - timedelta(minutes=1), first),)
