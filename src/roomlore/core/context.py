@@ -235,8 +235,7 @@ class ContextOptions:
         self, room: Room, *, given: Mapping[str, Any], arm: Mapping[str, Any] = MappingProxyType({})
     ) -> "ContextOptions":
         """Return the options of one context: what the call gives overrides the settings of the room's arm, those the
-        room's own, and those these. Raise `InvalidInput` for what the call gives, `Conflict` for the room's own."""
-        self.overridden(given)
+        room's own, and those these. Raise `Conflict` for the room's own; what the call gives fits these."""
         try:
             return self.overridden({**room.settings, **arm, **given})
         except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""What all services of one process share."""
+"""The backends that all services of one process share, and the base of the services."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -40,7 +40,7 @@ from roomlore.core.visibility import as_shown_to
 from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
-from roomlore.ports.shared import Backends
+from roomlore.ports.shared import Backends, Service
 from roomlore.storage import Storage, UnitOfWork
 
 MAX_FACTS = 20_000
@@ -376,10 +376,11 @@ class RecallParts:
     wait_seconds: float | None = None
 
 
-class RecallService:
+class RecallService(Service):
     """Recall from the memories of one tenant."""
 
     def __init__(self, *, tenant: str, parts: RecallParts) -> None:
+        super().__init__(parts.backends)
         self._tenant = tenant
         self._parts = parts
 
@@ -396,7 +397,7 @@ class RecallService:
         role and content. `arguments`: see `RecallArguments`; those left out come from the settings. Raise
         `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
         """
-        started = self._parts.backends.clock.monotonic()
+        started = self._clock.monotonic()
         request = RecallRequest(**arguments)
         options = otherwise(self._parts.options, request)
         whose, which, conversation = scopes_of(scopes), check_kinds(request.kinds), conversation_messages(messages)
@@ -412,16 +413,16 @@ class RecallService:
             facts,
             topic,
             options,
-            count=self._parts.backends.tokens.count,
+            count=self._tokens.count,
             cosines=cosines,
-            confidence=facts.confidence_at(self._parts.backends.clock.now()),
+            confidence=facts.confidence_at(self._clock.now()),
             previous=before,
             degraded=degraded,
         )
         shown = tuple(fact.memory.memory_id for fact in recollection.facts)
         if request.conversation_id is not None:
             self._parts.shown.note(self._tenant, request.conversation_id, form, shown)
-        self._measure(recollection, tuple(before), shown, self._parts.backends.clock.monotonic() - started)
+        self._measure(recollection, tuple(before), shown, self._clock.monotonic() - started)
         return recollection
 
     async def memory_prompt(
@@ -452,7 +453,7 @@ class RecallService:
     def _measure(
         self, recollection: Recollection, before: tuple[str, ...], shown: tuple[str, ...], seconds: float
     ) -> None:
-        telemetry = self._parts.backends.telemetry
+        telemetry = self._telemetry
         block = "kept" if shown == before else "changed"
         labels = {"block": block if before else "new", "degraded": "yes" if recollection.degraded else "no"}
         telemetry.count("roomlore_recall_blocks_total", labels=labels)
@@ -460,7 +461,7 @@ class RecallService:
         telemetry.observe("roomlore_recall_tokens", recollection.tokens)
 
 
-class KnownForReplies:
+class KnownForReplies(Service):
     """The port `Recall` over facts and group memories, for all tenants.
 
     It covers the room's own group, the last speakers, and the agent, as far as the room may know. Of the agent's short
@@ -468,9 +469,9 @@ class KnownForReplies:
     vectors, so that time is left to use words.
     """
 
-    def __init__(self, parts: RecallParts, *, storage: Storage, wait_seconds: float) -> None:
+    def __init__(self, parts: RecallParts, *, wait_seconds: float) -> None:
+        super().__init__(parts.backends)
         self._parts = replace(parts, wait_seconds=wait_seconds)
-        self._storage = storage
 
     @property
     def name(self) -> str:
@@ -484,7 +485,7 @@ class KnownForReplies:
             return ""
         people = _people(messages, agent_id)
         short = self._fitting(await self._short_of(tenant, room_id, agent_id), max_tokens // _SHARE_OF_SHORT)
-        left = max_tokens - self._parts.backends.tokens.count([short])[0] - 1 if short else max_tokens
+        left = max_tokens - self._tokens.count([short])[0] - 1 if short else max_tokens
         recollection = await RecallService(tenant=tenant, parts=self._parts).build(
             [f"group:{room_id}", f"agent:{agent_id}", *(f"user:{sender}" for sender in people)],
             messages,
@@ -501,7 +502,7 @@ class KnownForReplies:
         scope = f"agent:{agent_id}"
         async with self._storage.reading(tenant) as work:
             memories = await work.memories.short_of_room(scope=scope, room_id=room_id, limit=_MAX_SHORT)
-        now = self._parts.backends.clock.now()
+        now = self._clock.now()
         here = [
             memory
             for memory in memories
@@ -512,7 +513,7 @@ class KnownForReplies:
 
     def _fitting(self, lines: list[str], max_tokens: int) -> str:
         """Return the lines that fit: a name may take more tokens than the id it replaces."""
-        while lines and self._parts.backends.tokens.count(["".join(lines)])[0] > max_tokens:
+        while lines and self._tokens.count(["".join(lines)])[0] > max_tokens:
             lines.pop()
         return "".join(lines).rstrip("\n")
 

@@ -76,10 +76,11 @@ class Compiled:
         for place, is_text in self.given:
             value = row[place]
             if isinstance(value, str):
-                if not value.isascii() or MARK in value or "\x00" in value:
-                    row[place] = escape(value)
-            elif is_text and value is not None:
-                escape(value)  # which says that it is no text
+                may_change = not value.isascii() or MARK in value or "\x00" in value
+            else:
+                may_change = is_text and value is not None
+            if may_change:
+                row[place] = escape(value)
         return tuple(row)
 
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:

@@ -1,4 +1,4 @@
-"""What the storage answers with, beside the values of `core`, and the names under which it keeps background work."""
+"""Values that the storage returns, beside those of `core`, and the names under which it keeps background work."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

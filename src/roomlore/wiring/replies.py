@@ -134,7 +134,7 @@ def make_recalls(common: Common, recall: services.recall.RecallParts) -> tuple[R
     if not common.settings.recall.enabled:
         return ()
     wait = recollection.RECALL_SECONDS * _SHARE_OF_VECTORS
-    return (services.recall.KnownForReplies(recall, storage=common.storage, wait_seconds=wait),)
+    return (services.recall.KnownForReplies(recall, wait_seconds=wait),)
 
 
 def reply_options(settings: Settings) -> services.replies.ReplyOptions:

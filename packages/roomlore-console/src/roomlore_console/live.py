@@ -25,7 +25,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-T
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new in a room, as a piece of a page. `last`: arrival of its newest message."""
+    """The news of a room, as a piece of a page. `last`: arrival of its newest message."""
 
     last: int
     piece: str

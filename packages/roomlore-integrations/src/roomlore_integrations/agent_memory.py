@@ -53,7 +53,7 @@ async def or_without(work: Awaitable[T], otherwise: T, what: str) -> T:
 
 
 class MemoryOptions(TypedDict, total=False):
-    """What a framework's class passes on to `AgentMemory.of`, which has the defaults."""
+    """Options that a framework's class passes on to `AgentMemory.of`, which has the defaults."""
 
     agent_id: str
     scopes: Sequence[str] | None

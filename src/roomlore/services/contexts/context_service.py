@@ -124,19 +124,21 @@ class _Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """`given`: the options that the call names. `arm`: of the experiment that the room is in."""
+    """`given`: the options that the call names; `options`: with the settings. `arm`: of the experiment that the room is
+    in."""
 
     room_id: str
     message_id: str | None
     given: Mapping[str, Any]
+    options: ContextOptions
     arm: Arm | None = None
 
     @property
     def arm_name(self) -> str | None:
         return self.arm.name if self.arm else None
 
-    def options(self, room: Room, defaults: ContextOptions) -> ContextOptions:
-        return defaults.decided(room, given=self.given, arm=self.arm.settings if self.arm else {})
+    def in_room(self, room: Room, settings: ContextOptions) -> ContextOptions:
+        return settings.decided(room, given=self.given, arm=self.arm.settings if self.arm else {})
 
 
 class ContextService(Service):
@@ -226,7 +228,7 @@ class ContextService(Service):
         await self._check_shown(room_id, viewer)
         async with self._storage.reading(self._tenant) as work:
             target = await self._target_of(work, request)
-        options = request.options(target.room, self._options)
+        options = request.in_room(target.room, self._options)
         shown = replace(options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
         recalled = await self._recall.of(target, needs(target, shown), shown)
         async with self._storage.reading(self._tenant) as work:
@@ -278,12 +280,12 @@ class ContextService(Service):
 
     async def _draft(self, request: _Request) -> _Draft:
         """Return a draft within the time limit. After an error it is simpler, if the options allow that."""
-        options = self._options.overridden(request.given)
+        options = request.options
         try:
             async with asyncio.timeout(self._options.context_build_timeout_seconds):
                 async with self._storage.reading(self._tenant) as work:
                     target = await self._target_of(work, request)
-                    options = request.options(target.room, self._options)
+                    options = request.in_room(target.room, self._options)
                     needed = needs(target, options)
                     if not needed:
                         chosen = await self._choose(work, NOTHING_FAR, target, options)
@@ -316,8 +318,10 @@ class ContextService(Service):
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
         """Return the request of a call with these arguments, None for those that are left out."""
         given = {name: value for name, value in arguments.items() if value is not None}
-        self._options.overridden(given)
-        return _Request(room_id, message_id, given, self._experiment.arm_of(self._tenant, room_id, given=given))
+        options = self._options.overridden(given)
+        return _Request(
+            room_id, message_id, given, options, self._experiment.arm_of(self._tenant, room_id, given=given)
+        )
 
     async def _target_of(self, work: "UnitOfWork", request: _Request) -> Target:
         target = await self._target(work, request.room_id, request.message_id)

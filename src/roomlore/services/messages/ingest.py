@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roomlore.core.linking.model import LinkModel, version_of
+from roomlore.core.linking.model import LinkModel
 from roomlore.core.models import Room
 from roomlore.core.quotas import Quotas
 from roomlore.ports.quotas import QuotaChecks
@@ -62,7 +62,6 @@ class Ingest(Service):
         self._refuses = refuses
         self._tenant = tenant
         self._due = due
-        self._version = version_of(model)
         self._rooms = rooms
         self._planner = Planner(backends, tenant=tenant, model=model, rooms=rooms)
         self._joint = Joint(
@@ -137,7 +136,9 @@ class Ingest(Service):
             if made_again or locked.revision != plan.room.revision:
                 self._rooms.share(plan.room)
                 raise _RoomMovedError
-            linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)
+            linked = locked.linked.grown(
+                self._planner.version, newest=locked.next_arrival - 1, calibration=plan.calibration
+            )
             stored = await work.messages.append(room_id=room_id, entries=plan.entries, linked=linked)
             written.due |= await self._due.note(work, room_id, plan.entries)
             if plan.relinked:

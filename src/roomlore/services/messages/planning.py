@@ -1,4 +1,4 @@
-"""What is to be stored of a batch, room by room, and what became of its messages."""
+"""Plans of what is stored of a batch, room by room, and reports of what became of its messages."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -106,7 +106,7 @@ class Planner(Service):
         super().__init__(backends)
         self._tenant = tenant
         self._model = model
-        self._version = version_of(model)
+        self.version = version_of(model)
         self._rooms = rooms
 
     async def plan(
@@ -179,8 +179,8 @@ class Planner(Service):
         state.follow(
             room,
             entries,
-            calibration=room.linked.calibrated(self._version),
-            learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
+            calibration=room.linked.calibrated(self.version),
+            learning=room.linked.whole(self.version, newest=room.next_arrival - 1),
         )
         return True
 
@@ -195,8 +195,8 @@ class Planner(Service):
                 room=room,
                 participants=names,
                 entries=entries,
-                calibration=room.linked.calibrated(self._version),
-                learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
+                calibration=room.linked.calibrated(self.version),
+                learning=room.linked.whole(self.version, newest=room.next_arrival - 1),
             ).woken(),
         )
 

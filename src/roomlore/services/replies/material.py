@@ -31,6 +31,7 @@ from roomlore.core.sessions.session import Session
 from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
 from roomlore.ports.memories import Recall
+from roomlore.ports.shared import Service
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 from roomlore.services.replies.deferred import Deferred
 from roomlore.services.replies.request import CheckedRequest, ReplyParts, ReplySessions
@@ -70,14 +71,12 @@ class Place:
     problem: str = ""
 
 
-class ReplyStore:
+class ReplyStore(Service):
     """The stored replies of one tenant."""
 
     def __init__(self, *, tenant: str, parts: ReplyParts, messages: MessageVerbs, sessions: ReplySessions) -> None:
+        super().__init__(parts.backends)
         self.tenant = self._tenant = tenant
-        self._storage = parts.backends.storage
-        self._clock = parts.backends.clock
-        self._ids = parts.backends.ids
         self._later = parts.later
         self._messages = messages
         self._sessions = sessions
@@ -398,7 +397,7 @@ class _Window:
     truncated: bool = False
 
 
-class MaterialReader:
+class MaterialReader(Service):
     """Gather the material of replies, for one tenant."""
 
     def __init__(
@@ -411,6 +410,7 @@ class MaterialReader:
         recalls: Sequence[Recall],
         waiting: Callable[[Place], Sequence[StoredMessage]],
     ) -> None:
+        super().__init__(parts.backends)
         self._tenant = tenant
         self._parts = parts
         self._contexts = contexts
@@ -438,7 +438,7 @@ class MaterialReader:
             window=self._waiting(place) if place.problem else (),
             people=place.people,
             zone=self._parts.options.zone,
-            now=self._parts.backends.clock.now(),
+            now=self._clock.now(),
         )
         spoken = language_of(list(material.window), place.message)
         material = replace(material, language=spoken, system=await self._system(ask, spoken))
@@ -458,7 +458,7 @@ class MaterialReader:
             summary=window.summary,
             people=place.people,
             zone=self._parts.options.zone,
-            now=self._parts.backends.clock.now(),
+            now=self._clock.now(),
         )
         spoken = language_of([*_chosen(material), *material.window], trigger)
         material = replace(material, language=spoken, system=await self._system(ask, spoken))
@@ -473,7 +473,7 @@ class MaterialReader:
         """Return the prompt for the next call of the model. Raise `BudgetTooSmall`."""
         offered = [as_function(tool) for tool in ask.request.tools] if tools else []
         material = replace(gathered.material, rounds=rounds, tools=offered)
-        count = self._parts.backends.tokens.count
+        count = self._tokens.count
         if _characters(material) <= _INLINE_CHARACTERS:
             prompt_built = assemble(material, budget=ask.budget, count=count)
         else:
@@ -489,7 +489,7 @@ class MaterialReader:
         except BudgetTooSmall:
             known = None if _tells_of_later(place.session, place) else place.session
             return _Window(summary=known.summary if known else "", truncated=True)
-        async with self._parts.backends.storage.reading(self._tenant) as work:
+        async with self._storage.reading(self._tenant) as work:
             entries = await work.messages.by_id(room_id=room_id, message_ids=list(shown.message_ids))
             session = await work.sessions.find(conversation_id=room_id) or place.session
         messages = [entry.message for entry in entries]
@@ -503,7 +503,7 @@ class MaterialReader:
         if not wanted:
             return []
         known = {message.id for message in window}
-        async with self._parts.backends.storage.reading(self._tenant) as work:
+        async with self._storage.reading(self._tenant) as work:
             entries = await work.messages.by_id(room_id=ask.request.message.room_id, message_ids=wanted)
         return [entry.message for entry in entries if entry.message.id not in known]
 
@@ -542,7 +542,7 @@ class MaterialReader:
         if not isinstance(text, str):
             return self._without(hook, "failed", f"it gave a {type(text).__name__}")
         text = text.strip()
-        if text and self._parts.backends.tokens.count([text])[0] > limit:
+        if text and self._tokens.count([text])[0] > limit:
             return self._without(hook, "too_long", f"more than {limit} tokens")
         self._count(hook, "used" if text else "nothing")
         return text, False
@@ -553,7 +553,7 @@ class MaterialReader:
         return "", result == "too_long"
 
     def _count(self, hook: Recall, result: str) -> None:
-        self._parts.backends.telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
+        self._telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
 
 
 def _tells_of_later(session: Session | None, place: Place) -> bool:

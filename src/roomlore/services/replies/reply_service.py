@@ -28,6 +28,7 @@ from roomlore.core.replies.prompt import LONGEST_NAME, ReplyPrompt, Round, as_fu
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted, said_before
 from roomlore.core.text import graphemes, language, truncate
 from roomlore.ports.memories import Recall
+from roomlore.ports.shared import Service
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 from roomlore.services.replies.material import Gathered, MaterialReader, Place, ReplyStore, usage_so_far
 from roomlore.services.replies.request import (
@@ -102,7 +103,7 @@ class ReplyDraft:
         }
 
 
-class ReplyWriter:
+class ReplyWriter(Service):
     """Write one reply."""
 
     def __init__(
@@ -115,6 +116,7 @@ class ReplyWriter:
         gatherer: MaterialReader,
         contexts: ContextVerbs,
     ) -> None:
+        super().__init__(parts.backends)
         self._asked = ask
         self._draft = draft
         self._parts = parts
@@ -160,7 +162,7 @@ class ReplyWriter:
         tools = len(draft.rounds) < ask.iterations and (not self._place.problem or ask.request.call_tool is not None)
         prompt = await self._gatherer.prompt(gathered, ask, draft.rounds, tools=tools)
         if first:
-            self._parts.backends.telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
+            self._telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
             yield self._started(gathered, prompt)
         request = ChatRequest(
             messages=prompt.messages,
@@ -398,7 +400,7 @@ def _without(whole: Usage, before: Usage) -> Usage:
     return Usage(whole.input_tokens - before.input_tokens, whole.output_tokens - before.output_tokens)
 
 
-class ReplyService:
+class ReplyService(Service):
     """The replies of one tenant's agents. `recalls`: the sources of memories, in the order they are shown."""
 
     def __init__(
@@ -411,6 +413,7 @@ class ReplyService:
         sessions: ReplySessions,
         recalls: Sequence[Recall] = (),
     ) -> None:
+        super().__init__(parts.backends)
         self._tenant = tenant
         self._parts = parts
         self._contexts = contexts
@@ -464,7 +467,7 @@ class ReplyService:
         return said_before(message_id, reply) if reply else None
 
     async def _events(self, request: ReplyRequest) -> AsyncGenerator[ReplyEvent, None]:
-        message, begun = request.message, self._parts.backends.clock.monotonic()
+        message, begun = request.message, self._clock.monotonic()
         ask = await self._asking.checked(request)
         await self._check_quotas(request)
         draft = ReplyDraft()
@@ -510,15 +513,13 @@ class ReplyService:
     def _observe_first(self, draft: ReplyDraft, begun: float) -> None:
         if not draft.seen:
             draft.seen = True
-            self._parts.backends.telemetry.observe(
-                "roomlore_reply_first_text_seconds", self._parts.backends.clock.monotonic() - begun
-            )
+            self._telemetry.observe("roomlore_reply_first_text_seconds", self._clock.monotonic() - begun)
 
     def _measure(self, draft: ReplyDraft, begun: float) -> None:
-        telemetry = self._parts.backends.telemetry
+        telemetry = self._telemetry
         telemetry.count("roomlore_replies_total", labels={"result": draft.result or "failed"})
         if draft.result not in ("repeated", "refused"):
-            telemetry.observe("roomlore_reply_seconds", self._parts.backends.clock.monotonic() - begun)
+            telemetry.observe("roomlore_reply_seconds", self._clock.monotonic() - begun)
 
 
 def _result_of(error: BaseException) -> str:

@@ -171,7 +171,7 @@ class SessionParts:
     options: WindowOptions
 
 
-class SessionService:
+class SessionService(Service):
     """The sessions of one tenant. A conversation is a room: its messages are the room's messages.
 
     `viewer` of a call: 'room:team' or 'user:anna'; a room of which it may not see all is unknown. Without one the
@@ -179,10 +179,10 @@ class SessionService:
     """
 
     def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer, later: DeferredSummaries) -> None:
+        super().__init__(parts.backends)
         self._tenant = tenant
         self._parts = parts
         self._later = later
-        self._storage = parts.backends.storage
         self._keeper = SessionKeeper(parts.backends, tenant=tenant, writer=writer)
 
     async def create_session(
@@ -234,7 +234,7 @@ class SessionService:
                 if whom is None:
                     return page
                 after, names = page[-1].conversation_id, [session.conversation_id for session in page]
-                view = await view_for(work, viewer=whom, rooms=names, now=self._parts.backends.clock.now())
+                view = await view_for(work, viewer=whom, rooms=names, now=self._clock.now())
                 sessions += [session for session in page if view.windows.get(session.conversation_id) == ALWAYS]
         return sessions[:limit]
 
@@ -345,7 +345,7 @@ class SessionService:
             raise InvalidInput("turn_empty")
         turn = Turn(
             conversation_id=conversation_id,
-            turn_id=turn_id or self._parts.backends.ids.new(),
+            turn_id=turn_id or self._ids.new(),
             user_id=user_id,
             agent_code=agent_code,
             query=user_query,
@@ -387,8 +387,8 @@ class SessionService:
             user_id=user_id or await self._known_user(conversation_id),
             agent_code=agent_code,
             turn_id=turn_id or (await self._last_turn(conversation_id) if goes_on else None),
-            now=self._parts.backends.clock.now(),
-            new_id=self._parts.backends.ids.new,
+            now=self._clock.now(),
+            new_id=self._ids.new,
         )
         completed = batch.completed()
         return await self._write(completed, completed[-1].turn_id or "", conversation_id, user_id, agent_code)
@@ -487,7 +487,7 @@ class SessionService:
         return await self._parts.automatic.catch_up()
 
     async def _check_shown(self, conversation_id: str, viewer: str | None) -> None:
-        now = self._parts.backends.clock.now()
+        now = self._clock.now()
         await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=conversation_id, now=now)
 
     def _options(self, threshold: float | None, recent_turns: int | None, window: int | None) -> WindowOptions:
@@ -507,15 +507,15 @@ class SessionService:
             if segment.session.checkpoint:
                 await parts.automatic.note(segment, window=options.window, shown=None)
             raise
-        parts.backends.telemetry.observe("roomlore_session_token_ratio", shown.ratio(options))
+        self._telemetry.observe("roomlore_session_token_ratio", shown.ratio(options))
         if shown.truncated or segment.partial:
-            parts.backends.telemetry.count("roomlore_sessions_truncated_total")
+            self._telemetry.count("roomlore_sessions_truncated_total")
         if shown.asks(options):
             await parts.automatic.note(segment, window=options.window, shown=shown)
         return shown
 
     async def _show(self, segment: Segment, query: str, options: WindowOptions) -> ShownWindow:
-        return await _aside(segment, query, lambda: show(segment, query, options, self._parts.backends.tokens.count))
+        return await _aside(segment, query, lambda: show(segment, query, options, self._tokens.count))
 
     async def _context(
         self, segment: Segment, shown: ShownWindow, query: str, options: WindowOptions
@@ -526,7 +526,7 @@ class SessionService:
         """Return the turn's messages. `new`: its ids are new, so that no other call can have the same turn."""
         before = {} if new else await self._keeper.stored(turn.conversation_id, turn.ids())
         user = turn.user_id or await self._known_user(turn.conversation_id)
-        return turn.messages(now=self._parts.backends.clock.now(), user=user, before=before)
+        return turn.messages(now=self._clock.now(), user=user, before=before)
 
     async def _write(
         self, messages: Sequence[Message], turn_id: str, conversation_id: str, user_id: str, agent_code: str
@@ -534,7 +534,7 @@ class SessionService:
         check(messages, self._parts.limits)
         session, new = await self._keeper.write(conversation_id, messages, user_id=user_id, agent_key=agent_code)
         if new:
-            self._parts.backends.telemetry.count("roomlore_messages_added_total", len(messages))
+            self._telemetry.count("roomlore_messages_added_total", len(messages))
             if session.next_arrival - session.covered <= _REFRESHED:
                 await self._refresh(conversation_id)
         return TurnResult(
@@ -551,7 +551,7 @@ class SessionService:
             newest = await self.messages(conversation_id, limit=1)
         except NotFound:
             newest = []
-        return newest[0].turn_id if newest else self._parts.backends.ids.new()
+        return newest[0].turn_id if newest else self._ids.new()
 
     async def _known_user(self, conversation_id: str) -> str:
         session = await self._keeper.find(conversation_id)
