@@ -6,8 +6,9 @@ from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
 from roomlore.core.safety import DECISION, SAFETY, importance
 from roomlore.core.summary import accepted, completed, echoes, extract
-from roomlore.core.summary.corrections import GONE, corrected
+from roomlore.core.summary.corrections import corrected
 from roomlore.core.summary.sentences import SpeakerText
+from roomlore.core.values import GONE
 
 count = EncodingTokens().count
 CHATTER = [
@@ -181,3 +182,53 @@ def test_weights():
     assert importance("从下周起周二店休") == DECISION
     assert importance("I love pasta") == 0
     assert importance("is she allergic to nuts?") == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "correction", "left"),
+    [
+        ("insulin 14 units in the morning, 8 units at night", "it's 6 at night now", "14 units in the morning, [...]"),
+        (
+            "tomatoes get 40 litres and cucumbers 25 litres",
+            "cucumbers down to 15 litres",
+            "40 litres and cucumbers [...]",
+        ),
+        ("incubator A at 37 °C, incubator B at 30 °C", "B goes to 25 °C", "at 37 °C, incubator B at [...]"),
+        ("raid wed 8:30pm and sun 6pm", "sunday 7:15pm then, final", "8:30pm and sun [...]"),
+        ("shirts cost 20 euros, coats cost 90 euros", "coats are 80 from today", "20 euros, coats cost [...]"),
+        ("early boat 6:15 am, late boat 5.30 pm", "the evening boat will be 7 pm", "6:15 am, late boat [...]"),
+        ("降压药早上吃1片，晚上吃2片", "医生让晚上减成1片半", "早上吃1片，晚上吃[...]"),
+        ("软装留7万，硬装18万", "软装压到4万5", "软装留[...]，硬装18万"),
+        ("周二晚上8点打，周五晚上9点打", "那周五改9点40开打", "周二晚上8点打，周五晚上[...]打"),
+    ],
+)
+def test_only_the_value_whose_clause_has_the_subject_is_corrected(told, correction, left):
+    kept = corrected([told, correction])
+    assert left in kept.texts[0]
+    assert kept.texts[1] == correction
+
+
+@pytest.mark.parametrize(
+    ("told", "later"),
+    [
+        ("oven 1 is 180 degrees, oven 2 is 220 degrees", "make it 200"),
+        ("juniors pay 45 dollars", "yesterday I paid 70 dollars for a racket"),
+        ("court B opens at 10am", "last week we were on court B at 11am"),
+        ("the permit is 30 euros", "is the permit 40 euros?"),
+        ("拿铁28元，美式22元", "我昨天在隔壁喝美式花了15元"),
+        ("早班8点到", "我今天早班9点才到，对不起"),
+    ],
+)
+def test_where_it_is_unsure_or_only_told_nothing_is_taken(told, later):
+    assert corrected([told, later]).texts == [told, later]
+
+
+def test_a_value_is_corrected_by_who_speaks_of_themselves():
+    said = ["Bo's car takes 5 people, my car takes 4 people", "then my car takes 3 people, sorry"]
+    assert "my car takes [...]" in corrected(said, ["Ann", "Ann"]).texts[0]
+
+
+def test_a_correction_may_be_corrected():
+    said = ["van 1 takes 12 crates, van 2 takes 18 crates", "van 2 only 15 crates", "van 2 can go up to 20 crates"]
+    kept = corrected(said).texts
+    assert kept == ["van 1 takes 12 crates, van 2 takes [...]", "van 2 only [...]", said[2]]

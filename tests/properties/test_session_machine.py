@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 import roomlore
 from roomlore import BudgetTooSmall, Checkpoint, Conflict, Message, NotFound, Role, SessionContext, Settings
 from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.prompt import neutral
 from roomlore.core.text import language
 from roomlore.services.sessions import reading, session_service
 from roomlore_testkit import FrozenClock, InMemorySessionCache
@@ -160,7 +161,7 @@ class Truth:
 
     def text(self, arrivals: list[int]) -> str:
         tongue, summary = self.tongue(), self.checkpoint.summary if self.checkpoint else ""
-        head = [HEADS[tongue] + summary, ""] if summary else []
+        head = [HEADS[tongue] + neutral(summary), ""] if summary else []
         said = [self.said[place - 1] for place in arrivals]
         return "\n".join([*head, *(one.line(tongue) for one in said if one.shown)])
 
@@ -585,7 +586,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def chat(self, arrivals: list[int]):
         tongue, summary = self.truth.tongue(), self.truth.checkpoint.summary if self.truth.checkpoint else ""
-        head = ({"role": "system", "content": HEADS[tongue] + summary},) if summary else ()
+        head = ({"role": "system", "content": HEADS[tongue] + neutral(summary)},) if summary else ()
         said = [self.truth.said[place - 1] for place in arrivals]
         roles = ["assistant" if one.role == "tool" else one.role for one in said]
         shown = [{"role": role, "content": one.shown} for role, one in zip(roles, said, strict=True) if one.shown]

@@ -23,11 +23,13 @@ _FORBIDDEN = lexicon.pattern("forbidden")
 # What a text must contain for a pattern to match: looking for it is many times as fast as the pattern.
 _GRAVE_HINTS = lexicon.words("grave_hint")
 _TAKEN_HINTS = lexicon.words("taken_hint")
+_FACT_HINTS = lexicon.words("fact_hint")
+_ASCII_FACT_HINTS = frozenset(filter(str.isascii, _FACT_HINTS))
 _FORBIDDEN_HINTS = lexicon.words("forbidden_hint")
 
 
 def _matches(pattern: re.Pattern[str], hints: Collection[str], folded: str) -> bool:
-    return any(hint in folded for hint in hints) and bool(pattern.search(folded))
+    return any(map(folded.__contains__, hints)) and bool(pattern.search(folded))
 
 
 def is_declared(category: str) -> bool:
@@ -58,14 +60,25 @@ def forbids(folded: str) -> bool:
 
 SAFETY, DECISION, DATE = 2.5, 0.3, 0.05
 """Log-odds of being needed, beside those of any other sentence."""
+FACT, WHOLE, _MOST_FACTS = 1.4, 1.5, 3
+"""Log-odds for each kind of fact that who takes over needs, for one that makes no sense without its whole sentence,
+and the most kinds that count."""
+_ENTIRE = frozenset(("owner", "blocked", "dropped", "measured"))
 
 _STOP = lexicon.pattern("stop")
 _AMOUNT = lexicon.pattern("amount_taken")
 _DECIDED = lexicon.pattern("decided")
 _CHANGED = lexicon.pattern("corrected")
 _WHEN = lexicon.pattern("when")
+# What somebody who takes over needs, by its kind.
+_FACTS = lazy_pattern(
+    "|".join(
+        f"(?P<{kind}>{lexicon.alternatives(f'fact_{kind}')})"
+        for kind in ("money", "date", "owner", "place", "blocked", "dropped", "measured")
+    )
+)
 # A question mark, or the particle that ends a Chinese question.
-_QUESTION = lazy_pattern(r"[?？]|[吗嗎][\s。！]*\Z")
+_QUESTION = lazy_pattern(r"[?？]|(?:[吗嗎呢]|怎[么麼][办辦])[\s。！]*\Z|要不要")
 _COVERED = 0.5
 """The share of a sentence's rare words that the summary must have to stand for it."""
 # A number, with its point or colon.
@@ -81,9 +94,14 @@ def importance(text: str) -> float:
         return SAFETY
     if asks(folded) or greets(folded):
         return 0.0
+    hints = _ASCII_FACT_HINTS if folded.isascii() else _FACT_HINTS
+    told = _NUMBER.search(folded) or any(hint in folded for hint in hints)
+    kinds = {match.lastgroup for match in _FACTS.finditer(folded)} if told else set[str | None]()
+    facts = WHOLE if kinds & _ENTIRE else FACT if kinds else 0.0
+    facts += FACT * (min(len(kinds), _MOST_FACTS) - 1) if kinds else 0.0
     if _DECIDED.search(folded) or _CHANGED.search(folded):
-        return DECISION
-    return DATE if _WHEN.search(folded) else 0.0
+        return DECISION + facts
+    return facts or (DATE if _WHEN.search(folded) else 0.0)
 
 
 class Coverage:

@@ -444,3 +444,8 @@ _MIN_ROOT = 5
 def roots(text: str) -> list[str]:
     """Return the terms of a text without the final i that the stemmer leaves of a y, so that allergy meets allergic."""
     return [term[:-1] if term[-1] == "i" and len(term) > _MIN_ROOT else term for term in terms(text)]
+
+
+def last_roots(words: Iterable[str]) -> frozenset[str]:
+    """Return the root of each word: of a Chinese one of two characters the pair, not the characters."""
+    return frozenset(root for word in words for root in roots(word)[-1:])

@@ -3,12 +3,12 @@
 An entry has a name, `why` it stands there, and its forms, one a line: `words` are matched as whole words, `parts`
 anywhere. A form is a fragment of a regular expression; `{name}` in it stands for the forms of another entry of the same
 language. Instead of forms, `list` has plain words for look-up, and `values` says what each word stands for. `signs` has
-what belongs to no language, such as emoji. A language that lacks an entry has no words for it.
+what belongs to no language, such as emoji, or to all. A language that lacks an entry has no words for it.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -59,6 +59,11 @@ def values(name: str, language: str) -> Mapping[str, Any]:
     """Return what each word of an entry stands for."""
     table: Mapping[str, Any] = _entry(language, name)["values"]
     return table
+
+
+def same_meaning() -> Sequence[Sequence[str]]:
+    """Return sets of words of which one may stand for another, the languages together."""
+    return [meaning.split() for meaning in re.split(r" / |\n", _entry("signs", "same_meaning")["values"].strip())]
 
 
 def _entry(language: str, name: str) -> Mapping[str, Any]:

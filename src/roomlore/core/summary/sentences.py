@@ -14,9 +14,10 @@ import regex
 from roomlore.core import lexicon
 from roomlore.core.mentions import sounds_like_agent
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.safety import DECISION, SAFETY, importance
-from roomlore.core.summary.corrections import GONE, corrected
+from roomlore.core.safety import DECISION, SAFETY, WHOLE, importance
+from roomlore.core.summary.corrections import corrected
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
+from roomlore.core.values import GONE
 
 _LONGEST = 600
 _MAX = 6
@@ -289,6 +290,9 @@ class Unit:
     importance: float = 0.0
 
 
+_CORRECTION = 0.8
+"""The importance of a sentence that corrects a value."""
+
 # A label and the sentences of one message.
 _Told = tuple[str, list[str]]
 
@@ -321,12 +325,20 @@ def units(previous: str, speeches: Sequence[SpeakerText]) -> list[Unit]:
     all_units = []
     for place, sentence in enumerate((*_earlier(lines, spoken), *_since(spoken, corrects))):
         parts = readings_of(sentence.text)
-        kept = max(importance(sentence.text), DECISION if sentence.corrects else 0.0)
-        for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written or kept >= SAFETY else parts):
-            if len(held) > (number > 0):
+        left = _CORRECTION if sentence.corrects else DECISION if GONE in sentence.text else 0.0
+        kept = max(importance(sentence.text), left)
+        for number, (text, held, worthy) in enumerate(
+            parts[:1] if sentence.written or _is_whole(sentence.text, kept) else parts
+        ):
+            if len(held) > (number > 0) and not (len(held) == 1 and greets(head(text))):
                 odds = math.exp(sentence.odds + worthy)
                 all_units.append(Unit(place, sentence.label, text, held, odds, kept))
     return all_units
+
+
+def _is_whole(sentence: str, kept: float) -> bool:
+    """Return True if a sentence must not be shortened."""
+    return kept >= SAFETY or (kept >= WHOLE and len(sentence) + 2 * len(_HAN.findall(sentence)) <= _LONG)
 
 
 def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
