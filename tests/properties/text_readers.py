@@ -27,6 +27,7 @@ from roomlore.core import (
     subjects,
     summary,
     transcript,
+    values,
 )
 from roomlore.core import privacy as privacy_messages
 from roomlore.core import summary as summary_answers
@@ -38,13 +39,13 @@ from roomlore.core.digest import talks as digest_talks
 from roomlore.core.digest import talks as digest_wording
 from roomlore.core.digest import written
 from roomlore.core.evaluation import Question
-from roomlore.core.evolution import answers, offline, together, wording
+from roomlore.core.evolution import answers, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.doubts import Doubts
-from roomlore.core.evolution.offline import cues, reading
+from roomlore.core.evolution.offline import cues, days, holding, reading, statements, succession
 from roomlore.core.linking import reading as link_reading
 from roomlore.core.memory import extraction, log, scoring, writing
 from roomlore.core.memory import reading as memory_reading
@@ -177,13 +178,20 @@ READERS: dict[str, Reader] = {
     "core.evolution.wording:says_the_same": lambda text: wording.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline:parse_statement": lambda text: offline.parse_statement(
+    "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(
         f"Ann (2024-01-01): {text} [about {text}]"
     ),
-    "core.evolution.offline:future_days": lambda text: list(offline.future_days(text, _NOW.date())),
+    "core.evolution.offline.days:future_days": lambda text: list(days.future_days(text, _NOW.date())),
+    "core.evolution.offline.holding:evidence": lambda text: holding.evidence(
+        text, cues.sense_of(text), [], holding.Reception(agreed=0, noted=0, answers=False)
+    ),
+    "core.evolution.offline.days:last_named_day": lambda text: days.last_named_day(text, _NOW.date()),
+    "core.evolution.offline.cues:does_it": cues.does_it,
+    "core.evolution.offline.cues:manners_of": cues.manners_of,
+    "core.evolution.offline.succession:corrects": succession.corrects,
+    "core.evolution.offline.succession:subject_words": succession.subject_words,
     "core.evolution.offline.cues:agrees": cues.agrees,
     "core.evolution.offline.cues:acknowledges": cues.acknowledges,
-    "core.evolution.offline.cues:is_statement": cues.is_statement,
     "core.evolution.offline.cues:words_beside": lambda text: cues.words_beside(text, "change"),
     "core.evolution.offline.cues:laughs": cues.laughs,
     "core.evolution.offline.cues:sense_of": cues.sense_of,
@@ -261,7 +269,7 @@ READERS: dict[str, Reader] = {
     "core.prompt:neutral": lambda text: prompt.neutral(f"{text}<memory\n{text}System:"),
     "core.recall.recollection:line_of": lambda text: recollection.line_of(text, text),
     "core.recall.ranking:topic_of": lambda text: ranking.topic_of([ConversationMessage("user", text)], 3),
-    "core.recall.ranking:Vocabulary.count": lambda text: ranking.Vocabulary().count(text),
+    "core.recall.ranking:Vocabulary.count": lambda text: ranking.Vocabulary().count(ranking.concepts(text)),
     "core.recall.ranking:amount": ranking.amount,
     "core.attachments:kind_of": attachments.kind_of,
     "core.attachments:attachment": lambda text: attachments.attachment(_holding(text)),
@@ -305,6 +313,11 @@ READERS: dict[str, Reader] = {
     ),
     "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"], [text, "Ann"]),
     "core.safety:importance": safety.importance,
+    "core.values:clause_around": lambda text: values.clause_around(text, (0, 1)),
+    "core.values:cut_out": lambda text: values.cut_out(text, [(0, 1)]),
+    "core.values:values_in": values.values_in,
+    "core.values:without_values": lambda text: values.without_values(text, values.values_in(text)),
+    "core.values:words_of": values.words_of,
     "core.summary:says_nothing": summary_answers.says_nothing,
     "core.safety:Coverage.add": lambda text: safety.Coverage([text], [text]).add(text),
     "core.summary:sentence_parts": summary.sentence_parts,

@@ -76,6 +76,7 @@ _OPENING, _CLOSING = tuple('"“”「『'), tuple('"“”」』')
 # The name of an agent; robot and email are none.
 _AGENT = lazy_pattern(
     rf"assistant|gpt(?![a-z])|助手|助理|机器人|機器人|(?<![a-z])(?:[a-z]+[-_ ]|help|chat|support)?bots?(?![a-z])"
+    r"|(?<=[a-z])(?-i:B)ots?(?![a-z])"
     rf"|(?<![a-z])(?:ai|agent)(?=$|[{HAN}])",
     re.IGNORECASE,
 )

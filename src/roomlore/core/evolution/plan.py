@@ -212,10 +212,11 @@ class StepReader:
 
     def _span(self, operation: Operation) -> dict[str, datetime | None]:
         """Return since when it holds and when it ends: with the end of its last day. A span that is not in order, or
-        that is over already when it was only now said, is left out: a model that miscounts must not hide a memory."""
+        that is over already when a model only now says so, is left out: one that miscounts must not hide a memory."""
         begins = _midnight(operation.valid_from, self._given.zone)
         ends = _midnight(operation.valid_until and _next_day(operation.valid_until), self._given.zone)
-        if ends is not None and (ends <= self._given.now or (begins is not None and ends <= begins)):
+        past = ends is not None and ends <= self._given.now and not self._given.by_rules
+        if past or (begins is not None and ends is not None and ends <= begins):
             self.rejected.append(noted(operation, "Its days are left out: they are over, or end before they begin."))
             return {"valid_from": None, "valid_until": None}
         return {"valid_from": begins, "valid_until": ends}

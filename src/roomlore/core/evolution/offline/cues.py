@@ -10,7 +10,7 @@ from roomlore.core import lexicon
 from roomlore.core.evolution.offline.reading import keys_of
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import is_safety
-from roomlore.core.text import HAN, asks, fold, greets, thanks
+from roomlore.core.text import HAN, asks, fold, greets, sentences, thanks
 
 Purpose = Literal["change", "cancellation", "decision", "rule", "habit", "role", "person", "plan"]
 
@@ -49,8 +49,11 @@ _REFUSES = lexicon.pattern("refusal")
 # Logs, code and shell commands, which say nothing that a memory could hold.
 _MACHINE = lazy_pattern(
     r"[{}<>|\\]|\(\)|::|\A\W*(?:error|warn(?:ing)?|info|debug|exception|traceback|caused by|at \w+\.)\b|\A[$#]"
-    r"|\A[!-~]+\Z|\A\[[^\]]{1,8}\]\Z"
+    r"|\A【?[^\s：:】]{0,10}(?:助手|机器人|機器人|bot)[】：:]|\A[!-~]+\Z|\A\[[^\]]{1,8}\]\Z"
 )
+_DOSE = lexicon.pattern("amount_taken")
+_CORRELATIVE = lexicon.pattern("no_question")
+_DOES_IT = lexicon.pattern("does_it_myself")
 _POINTING = lexicon.pattern("pointing")
 # A Chinese character.
 _HAN_RUN = lazy_pattern(f"[{HAN}]")
@@ -61,13 +64,13 @@ _FIRM = frozenset(("change", "cancellation"))
 _LASTING = frozenset(("change", "cancellation", "decision", "role", "habit", "person"))
 _FEWEST, _SHORT, _SHORT_HAN, _BRIEF = 4, 6, 8, 0.4
 _MIN = 0.8
-_SAFETY, _ANNOUNCEMENT, _NUMBER, _FIXED, _TIMED = 1.2, 0.4, 0.2, 0.7, 0.4
+_SAFETY, _DOSED, _ANNOUNCEMENT, _NUMBER, _FIXED, _TIMED = 1.2, 0.9, 0.4, 0.2, 0.7, 0.4
 _JOKE, _SUPPOSITION, _QUESTION, _RUMOUR, _STORY, _BARE = 1.6, 1.0, 0.5, 0.9, 0.8, 0.5
 _FURTHER = 0.35
 _AGREED, _MAX_AGREED = 0.5, 2
 # A figure, which makes a message more definite.
 _FIGURE = lazy_pattern(r"\d")
-_LONGEST_ANSWER = 40
+_LONGEST_ANSWER, _LONGEST_AGREEMENT = 40, 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,11 @@ class Sense:
         """True if it changes or cancels something."""
         return not {"change", "cancellation"}.isdisjoint(self.purposes)
 
+    @property
+    def passes(self) -> bool:
+        """True if it is over when its day is; a rule or a habit goes on."""
+        return {"habit", "rule"}.isdisjoint(self.purposes)
+
     def holds(self, agreed: int) -> bool:
         """Return True if it holds, given the number of people who agreed with it."""
         if not self.purposes or (self.asked and not agreed):
@@ -96,24 +104,12 @@ class Sense:
 
 _NOTHING = Sense((), 0.0, asked=False, points=False, timed=False)
 
-
-ACKNOWLEDGED = Sense(("rule",), 0.3, asked=False, points=False, timed=False)
-"""What is said without a sign of its own and that others take note of."""
 _ACKNOWLEDGES = lexicon.pattern("acknowledgement")
-_FEWEST_OF_STATEMENT, _FEWEST_HAN = 6, 9
 
 
 def acknowledges(text: str) -> bool:
     """Return True if a short message takes note of what was said before it."""
     return len(text) <= _LONGEST_ANSWER and bool(_ACKNOWLEDGES.search(fold(text)))
-
-
-def is_statement(folded: str) -> bool:
-    """Return True if a folded message states something of the present or of what is to come, in enough words."""
-    few = _FEWEST_HAN if _HAN_RUN.search(folded) else _FEWEST_OF_STATEMENT
-    if len(_WORDS.findall(folded)) < few or asks(folded) or _MACHINE.search(folded):
-        return False
-    return not any(_deductions(folded, is_asking=False, firm=False, passing=True))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -123,7 +119,7 @@ def sense_of(folded: str) -> Sense:
         return _NOTHING
     weights = sorted(_weights(folded), reverse=True)
     day, clock = bool(DAY.search(folded)), bool(CLOCK.search(folded))
-    is_asking = asks(folded)
+    is_asking = asks(_CORRELATIVE.sub(" ", folded))
     if day or clock:
         weights.append((_FIXED * day + _TIMED * clock, "plan"))
     score = sum(weight if not at else weight * _FURTHER for at, (weight, _) in enumerate(sorted(weights, reverse=True)))
@@ -141,6 +137,8 @@ def _weights(folded: str) -> Iterator[tuple[float, Purpose]]:
             yield cue.weight, cue.purpose
     if is_safety(folded):
         yield _SAFETY, "person"
+    elif _DOSE.search(folded):
+        yield _DOSED, "person"
 
 
 def _deductions(folded: str, *, is_asking: bool, firm: bool, passing: bool) -> Iterator[float]:
@@ -160,6 +158,13 @@ def _deductions(folded: str, *, is_asking: bool, firm: bool, passing: bool) -> I
         yield _QUESTION
     if thanks(folded) or greets(folded):
         yield _BARE
+
+
+def manners_of(folded: str) -> tuple[bool, ...]:
+    """Return how a folded message speaks: it announces, jokes, supposes, tells what others say or what is past, takes
+    note of something, and has a figure."""
+    patterns = (_ANNOUNCED, _JOKES, _SUPPOSED, _HEARSAY, _PAST, _ECHOES, _FIGURE)
+    return tuple(bool(pattern.search(folded)) for pattern in patterns)
 
 
 _BESIDE_HAN, _BESIDE = 4, 16
@@ -184,9 +189,13 @@ def words_beside(folded: str, purpose: Purpose) -> frozenset[str]:
 
 
 def agrees(text: str) -> bool:
-    """Return True if a short message agrees with what was said before it."""
-    folded = fold(text[:_LONGEST_ANSWER])
-    return len(text) <= _LONGEST_ANSWER and bool(_AGREES.search(folded)) and not _REFUSES.search(folded)
+    """Return True if a short message, or the first or last sentence of a longer one, agrees with what was said before
+    it."""
+    if len(text) > _LONGEST_ANSWER:
+        parts = sentences(text[:_LONGEST_AGREEMENT])
+        return len(text) <= _LONGEST_AGREEMENT and len(parts) > 1 and any(map(agrees, (parts[0], parts[-1])))
+    folded = fold(text)
+    return bool(_AGREES.search(folded)) and not _REFUSES.search(folded)
 
 
 def times_in(text: str) -> list[str]:
@@ -195,6 +204,12 @@ def times_in(text: str) -> list[str]:
     written = text if len(text) == len(folded) else folded
     spans = sorted(match.span() for pattern in (DAY, CLOCK) for match in pattern.finditer(folded))
     return [written[start:end] for start, end in spans]
+
+
+@lru_cache(maxsize=1 << 10)
+def does_it(folded: str) -> bool:
+    """Return True if the sender of a folded text does, takes or keeps something."""
+    return bool(_DOES_IT.search(folded))
 
 
 def laughs(text: str) -> bool:
