@@ -1,9 +1,9 @@
 """What the search of memories learns its scores from: questions, memories, and which of them answer.
 
 Own groups (`memory_groups.txt`) and own attributes (`memory_attributes.txt`), in Chinese and English and across, and
-labelled chats whose messages stand for memories. Questions without an answer are of three kinds: asked of a thing that
+labelled chats whose messages stand for memories. Questions without an answer are of four kinds: asked of a thing that
 the memories know, for what they do not say (`near`); with the answer taken out (`removed`); asked of another
-conversation (`elsewhere`).
+conversation (`elsewhere`); asked of the world (`general`).
 """
 
 import json
@@ -17,6 +17,7 @@ from roomlore.core.text import keywords
 
 OWN = Path(__file__).parent
 LANGUAGES = ("zh", "en")
+_OF_OTHERS = 3
 _PADDING = (0, 0, 2, 8, 30, 200)
 _MESSAGES = (4, 8, 16, 32, 64)
 _ANSWERS = 4
@@ -44,11 +45,13 @@ class _Group:
     memories: list[list[str]]
     asked: list[tuple[list[str], int]]
     unknown: list[list[str]]
+    general: list[list[str]]
 
 
 def groups() -> Iterator[Case]:
     """Return the cases of the own groups, in all combinations of languages."""
     rng, found = random.Random(0), _read_groups()
+    general = [question for group in found for question in group.general]
     for written, language in enumerate(LANGUAGES):
         everything = [(group.name, pair[written]) for group in found for pair in group.memories]
         for group in found:
@@ -62,6 +65,12 @@ def groups() -> Iterator[Case]:
                     text, part = question[spoken], group.name
                     yield Case("groups", part, "answered", text, [*memories, *more], [answer], combined)
                     yield Case("groups", part, "removed", text, [*rest, *more], [], combined)
+                for asked in rng.sample(
+                    [asked for other in found if other is not group for asked in other.asked], _OF_OTHERS
+                ):
+                    yield Case("groups", group.name, "elsewhere", asked[0][spoken], memories, [], combined)
+                for question in rng.sample(general, _OF_OTHERS):
+                    yield Case("groups", group.name, "general", question[spoken], memories, [], combined)
                 for question in group.unknown:
                     more = rng.sample(others, rng.choice(_PADDING))
                     yield Case("groups", group.name, "near", question[spoken], [*memories, *more], [], combined)
@@ -89,11 +98,13 @@ def _read_groups() -> list[_Group]:
     for line in (OWN / "memory_groups.txt").read_text(encoding="utf-8").splitlines():
         mark, _, text = line.partition(" ")
         if mark == "#":
-            found.append(_Group(text, [], [], []))
+            found.append(_Group(text, [], [], [], []))
         elif mark == "M":
             found[-1].memories.append(text.split(" | "))
         elif mark == "N":
             found[-1].unknown.append(text.split(" | "))
+        elif mark == "G":
+            found[-1].general.append(text.split(" | "))
         elif mark == "Q":
             pair, _, answer = text.rpartition(" > ")
             found[-1].asked.append((pair.split(" | "), int(answer)))

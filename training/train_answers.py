@@ -21,6 +21,7 @@ from roomlore.adapters.embedding import open_offline
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     EVIDENCE,
+    KINDS,
     BackgroundVectors,
     Cosines,
     StatementTerms,
@@ -41,7 +42,7 @@ HELD_OUT = {"locomo": "_clean", "realtalk": "", "memorybank_cn": "", "beam100k":
 this project."""
 FOLDS = 4
 _THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-_ANSWERED = 4 / 5
+_ANSWERED = 0.55
 _WORTH = {"groups": 2.0, "phrases": 0.25}
 _EVEN = float(np.log(0.7 / 0.3))
 """A memory that answers as likely as not scores 0.7."""
@@ -50,7 +51,8 @@ _COMPONENTS, _RANK = 128, 64
 _RIDGE, _STEPS = 7e-6, 80
 _SPREAD = 0.45
 """About the length of a vector less its mean."""
-_CONSTANT, _OF_WORDS, _OF_MEANING = 0, EVIDENCE.index("nearness"), EVIDENCE.index("dense script")
+_CONSTANT, _KINDS, _OF_WORDS = 0, EVIDENCE.index(f"{KINDS[0]} held"), EVIDENCE.index("nearness")
+_OF_MEANING = EVIDENCE.index("dense script")
 
 
 @dataclass(slots=True)
@@ -103,7 +105,7 @@ async def tabled(cases: Sequence[Case], embedder: Embedder) -> Table:
         dense = np.array([is_dense_script(memory) for memory in case.memories])
         near = nearness(Cosines(cosines_of(rows, vector), dense), background.cosines(vector))
         words = StatementTerms(case.memories)
-        hardest = np.argsort(-(near + 2 * words.shares(question.terms)))[:_HARDEST]
+        hardest = np.argsort(-(near + 2 * words.met(question.terms).meant))[:_HARDEST]
         kept = np.unique(np.concatenate([hardest, np.array(case.answers, np.int64)]))
         signs = evidence(question, words, near)[kept]
         right = np.isin(kept, np.array(case.answers, np.int64))
@@ -170,7 +172,7 @@ class Maker:
             self.shipped = found
 
     def _matrix(self, rows: npt.NDArray[np.bool_]) -> Fitted:
-        signs = np.column_stack([self.table.signs[:, [0, 1, 2, _OF_WORDS, _OF_WORDS + 1]], self.same])
+        signs = np.column_stack([self.table.signs[:, [*range(_KINDS), _OF_WORDS, _OF_WORDS + 1]], self.same])
         part = [array[rows].astype(np.float32) for array in (signs, self.asked, self.said, self.table.right)]
         return bilinear(part[0], part[1], part[2], part[3], self.weights[rows])
 

@@ -23,11 +23,11 @@ def kinds(flags) -> set[str]:
 
 
 ASKED_FOR = [
-    ("How much is the fee?", {"number"}),
-    ("会费多少钱", {"number"}),
+    ("How much is the fee?", {"number", "money"}),
+    ("会费多少钱", {"number", "money"}),
     ("When is the trip?", {"time"}),
     ("什么时候出发", {"time"}),
-    ("几点集合？", {"number", "time"}),
+    ("几点集合？", {"number", "time", "clock"}),
     ("Who has the key?", {"person"}),
     ("鑰匙在誰那裡", {"person"}),
     ("Where is the depot?", {"place"}),

@@ -115,9 +115,6 @@ async def test_scenario_3_a_memory_of_this_week_is_not_deleted_for_silence():
         assert "It cites no message" in result.rejected[0].reason
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="Seed 002, scenario 4: words alone, without embeddings, do not find it."
-)
 async def test_scenario_4_a_question_finds_the_memory_with_a_score_above_0_8():
     async with evolving() as lore:
         await remember(lore, ["成员多为前端开发者", *KNOWN[1:]])

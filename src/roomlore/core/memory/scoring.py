@@ -1,9 +1,10 @@
 """Score memories for a question: its words and kind, the learned comparison of vectors, and the judgement if a
 statement answers it."""
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -14,23 +15,44 @@ from numpy.typing import NDArray
 from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Floats, Ints, Vectors
+from roomlore.core.text import CHINESE as CHINESE_STOP
 from roomlore.core.text import SYLLABIC, is_question, terms
 
 Flags = NDArray[np.bool_]
+_Rows = NDArray[np.int32]
 
-KINDS = ("number", "time", "person", "place")
+KINDS = ("number", "time", "person", "place", "age", "clock", "colour", "contact", "measure", "money", "name")
 """The kinds of things that a question can ask for, in the order of `asked_for` and `held`."""
 
 _READ = 2_000
-_ASKED = tuple(lexicon.pattern(f"asks_{kind}", re.IGNORECASE) for kind in KINDS)
+# What asks for each of `KINDS`.
+_ASKED = tuple(lazy_pattern(lexicon.alternatives(f"asks_{kind}", "en"), re.IGNORECASE) for kind in KINDS)
+# What asks for each of them in Chinese.
+_ASKED_CHINESE = tuple(lazy_pattern(lexicon.alternatives(f"asks_{kind}", "zh")) for kind in KINDS)
 # A run of small Latin letters.
 _LATIN_WORDS = lazy_pattern("[a-z]+")
 # A figure.
 _DIGIT = lazy_pattern(r"\d")
 # A time of day.
-_CLOCK = lazy_pattern(r"\d[:.]\d\d|\d ?[ap]m\b")
+_CLOCK = lazy_pattern(r"\d[:.]\d\d|\d ?[ap]m\b", re.IGNORECASE)
 # A capital letter inside a sentence, which may begin a name.
 _NAME = lazy_pattern(r"(?<=[a-z,;] )[A-Z][a-z]")
+# A number or an address that reaches a person or opens a thing.
+_CONTACT = lazy_pattern(r"\d{3}|@|[A-Z]\d")
+# A sign of a currency.
+_MONEY = lazy_pattern("[$€£¥₹]")
+# A figure with the letter of a unit.
+_MEASURE = lazy_pattern(r"\d ?(?:[mglk]{1,2}|cm|%|°)(?![a-z])")
+_SIGNS = {
+    "number": (_DIGIT,),
+    "time": (_CLOCK,),
+    "clock": (_CLOCK,),
+    "person": (_NAME,),
+    "name": (_NAME,),
+    "contact": (_CONTACT,),
+    "money": (_MONEY,),
+    "measure": (_MEASURE,),
+}
 _WORDS = tuple(lexicon.words(f"holds_{kind}", "en") for kind in KINDS)
 # By kind; in Chinese a word is not divided from others, so that a character may say it.
 _CHINESE = tuple(lazy_pattern(lexicon.alternatives(f"holds_{kind}", "zh")) for kind in KINDS)
@@ -38,7 +60,11 @@ _CHINESE = tuple(lazy_pattern(lexicon.alternatives(f"holds_{kind}", "zh")) for k
 
 def asked_for(question: str) -> tuple[bool, ...]:
     """Return for each of `KINDS` if the question asks for it."""
-    return tuple(bool(kind.search(question[:_READ])) for kind in _ASKED)
+    question = question[:_READ]
+    asked = [bool(kind.search(question)) for kind in _ASKED] if _LATIN.search(question) else [False] * len(KINDS)
+    if question.isascii():
+        return tuple(asked)
+    return tuple(one or bool(kind.search(question)) for one, kind in zip(asked, _ASKED_CHINESE, strict=True))
 
 
 def held(statements: Sequence[str]) -> Flags:
@@ -50,11 +76,9 @@ def held(statements: Sequence[str]) -> Flags:
 def _held(text: str) -> list[bool]:
     folded = text.lower()
     latin = set(_LATIN_WORDS.findall(folded))
-    digit = bool(_DIGIT.search(text))
     kinds = [not latin.isdisjoint(words) for words in _WORDS]
-    kinds[0] |= digit
-    kinds[1] |= digit and bool(_CLOCK.search(folded))
-    kinds[2] |= bool(_NAME.search(text))
+    for place, kind in enumerate(KINDS):
+        kinds[place] |= any(sign.search(text) for sign in _SIGNS.get(kind, ()))
     if not text.isascii():
         kinds = [flag or bool(kind.search(text)) for flag, kind in zip(kinds, _CHINESE, strict=True)]
     return kinds
@@ -132,13 +156,23 @@ _THE_GROUP = lazy_pattern(
 )
 
 
+# Which one of several is meant: a word with a figure, a name inside a sentence, a numbered thing, a Chinese name.
+_WHICH_ONE = lazy_pattern(
+    r"(?<![A-Za-z])[A-Za-z]{0,20}\d[A-Za-z\d]{0,40}|(?<=[a-z,;] )(?!Mrs?\b|Ms\b|Dr\b)[A-Z][a-z]+"
+    r"|[A-Z一二三四五六七八九十] ?[号號楼樓层層座栋棟]"
+    r"|[老小阿](?![师師板闆时時孩区區朋心学學人])[一-鿿]|[一-鿿](?=老师|老師|[姐哥叔姨总總]|师傅|師傅|医生|醫生|教练|教練|经理|經理)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryQuestion:
-    """A parsed question. `terms`: its distinct content terms. `embed`: the text to embed. `asked`: for each of `KINDS`
-    if it asks for it. `dense_script`: it is in a dense script. `phrase`: it is no question."""
+    """A parsed question. `terms`: its distinct content terms. `which`: words that say which one is meant, folded.
+    `embed`: the text to embed. `asked`: for each of `KINDS` if it asks for it. `dense_script`: it is in a dense script.
+    `phrase`: it is no question."""
 
     text: str
     terms: tuple[str, ...]
+    which: tuple[str, ...]
     embed: str
     asked: tuple[bool, ...]
     dense_script: bool
@@ -151,11 +185,30 @@ def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
     meant = _of_members(text) if of_group else text
     return MemoryQuestion(
         text=text,
-        terms=tuple(dict.fromkeys(terms(_ASKING.sub(" ", meant))))[:_MAX_TERMS],
+        terms=_content(_ASKING.sub(" ", meant)),
+        which=tuple(dict.fromkeys(one.lower() for one in _WHICH_ONE.findall(meant)))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
         asked=asked_for(meant),
         dense_script=is_dense_script(meant),
         phrase=not is_question(meant),
+    )
+
+
+def _content(text: str) -> tuple[str, ...]:
+    """Return the distinct content terms. Of Chinese, a pair with a stop word is none, nor is what lies within known
+    words or across two."""
+    found = dict.fromkeys(terms(text))
+    if text.isascii():
+        return tuple(found)[:_MAX_TERMS]
+    known = {character for term in found if len(term) == 2 and term in _meanings() for character in term}
+    return tuple(term for term in found if not SYLLABIC.match(term) or _is_content(term, known))[:_MAX_TERMS]
+
+
+def _is_content(term: str, known: Container[str]) -> bool:
+    if len(term) == 2 and term in _meanings():
+        return True
+    return not all(character in known for character in term) and not any(
+        character in CHINESE_STOP for character in term
     )
 
 
@@ -225,6 +278,12 @@ EVIDENCE = (
     "constant",
     "words",
     "words of a phrase",
+    "meant",
+    "worth",
+    "rarest",
+    "others meant",
+    "another one",
+    "meant, kind missing",
     *(f"{kind} held" for kind in KINDS),
     *(f"{kind} missing" for kind in KINDS),
     "nearness",
@@ -234,13 +293,84 @@ EVIDENCE = (
     "match",
 )
 """The signs of an answer, in the order of their weights. A phrase is no question.
+"meant", "worth", "rarest": see `Met`; "others meant": the greatest share meant among the other memories, of a
+question; "another one": "meant" where a word is missing that says which one is asked about; "meant, kind missing":
+the same of a kind asked for;
 "others": the greatest nearness among the other memories;
 "dense script": the memory is in one; "across": the question is in another kind of script."""
-_OF_WORDS = EVIDENCE.index("nearness")
-WORDS_ALONE = (-1.607, 6.899, -0.742, 0.564, 0.727, 0.944, 0.789, -1.435, -1.459, -0.374, -2.325)
+_KINDS = slice(EVIDENCE.index(f"{KINDS[0]} held"), EVIDENCE.index("nearness"))
+_OF_WORDS = _KINDS.stop
+WORDS_ALONE = (
+    -2.248,
+    3.109,
+    0.410,
+    1.375,
+    2.045,
+    -0.732,
+    -2.464,
+    -2.057,
+    -2.101,
+    0.433,
+    0.816,
+    1.040,
+    0.865,
+    -0.305,
+    0.770,
+    -0.333,
+    0.221,
+    0.856,
+    1.068,
+    0.106,
+    -1.328,
+    -0.987,
+    0.251,
+    -0.939,
+    -3.030,
+    -5.079,
+    -4.297,
+    -2.560,
+    -1.941,
+    -1.611,
+    -2.883,
+)
 """The weights if there are no vectors, made by `python -m training.train_answers`."""
-ANY_MODEL = (-0.477, 1.578, 1.907, 0.159, 0.515, 0.969, 0.538, -1.535, -1.329, -0.572, -1.570, 1.078, -1.092)
+ANY_MODEL = (
+    -1.774,
+    -1.369,
+    1.602,
+    1.866,
+    1.275,
+    0.559,
+    -1.208,
+    -1.067,
+    -1.635,
+    0.130,
+    0.604,
+    0.828,
+    0.529,
+    0.140,
+    0.870,
+    0.167,
+    -0.035,
+    0.376,
+    0.648,
+    -0.395,
+    -1.261,
+    -1.182,
+    -0.160,
+    -1.120,
+    -3.873,
+    -4.766,
+    -4.580,
+    -3.297,
+    -2.042,
+    -1.935,
+    -3.093,
+    0.935,
+    -0.745,
+)
 """The weights for a model of embeddings that has none of its own."""
+_ALONE = np.array(WORDS_ALONE)
 _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
@@ -265,30 +395,86 @@ def _in_background() -> Mapping[str, int]:
     return dict(counts)
 
 
+@cache
+def _meanings() -> Mapping[str, tuple[int, ...]]:
+    """Return the numbers of the meanings of each term that has any."""
+    meanings: dict[str, list[int]] = defaultdict(list)
+    for number, same in enumerate(lexicon.same_meaning()):
+        for word in same:
+            # A Chinese word is one pair of characters, or one character.
+            meanings[word if SYLLABIC.match(word) else terms(word)[0]].append(number)
+    return {term: tuple(numbers) for term, numbers in meanings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What each memory has of a question's terms. `shares`: of their worth, in [0, 1]; `meant`: the same, counting a
+    term for which it has another word of the same meaning; `worth`: that, not divided; `rarest`: it has the term of the
+    greatest worth."""
+
+    shares: Floats
+    meant: Floats
+    worth: Floats
+    rarest: Flags
+
+
 class StatementTerms:
     """The terms of a set of statements. `held`: (statements, kinds), the kinds of things that each may hold."""
 
     def __init__(self, statements: Sequence[str]) -> None:
         places: dict[str, list[int]] = defaultdict(list)
+        meant: dict[int, list[int]] = defaultdict(list)
+        meanings = _meanings()
         for place, statement in enumerate(statements):
-            for term in set(terms(statement)):
+            said = set(terms(statement))
+            for term in said:
                 places[term].append(place)
+            for meaning in {meaning for term in said for meaning in meanings.get(term, ())}:
+                meant[meaning].append(place)
         self._size = len(statements)
         self._places = {term: np.array(rows, np.int32) for term, rows in places.items()}
+        self._meant = {meaning: np.array(rows, np.int32) for meaning, rows in meant.items()}
+        # Of terms asked for; there are no more than there are words with a meaning.
+        self._same: dict[str, _Rows | None] = {}
         self._background = _in_background()
         self.held = held(statements)
+        self._folded = [statement[:_READ].lower() for statement in statements]
 
-    def shares(self, wanted: Iterable[str]) -> Floats:
-        """Return each statement's share of the wanted terms' worth, in [0, 1]. A term is worth more the fewer
-        statements have it, here and in the background; an unknown term counts too."""
-        worths, total = np.zeros(self._size), 0.0
+    def lacking(self, which: Sequence[str]) -> Flags:
+        """Return for each statement if it lacks one of these."""
+        return np.array([any(one not in text for one in which) for text in self._folded], np.bool_)
+
+    def met(self, wanted: Iterable[str]) -> Met:
+        """Return what each statement has of these terms. A term is worth more the fewer statements have it, here and in
+        the background; an unknown term counts too."""
+        worths, meant, rarest = np.zeros(self._size), np.zeros(self._size), np.zeros(self._size, np.bool_)
+        total, most, having = 0.0, 0.0, None
         for term in wanted:
             worth = self._worth(term)
             total += worth
-            if term in self._places:
-                worths[self._places[term]] += worth
-        shares: Floats = np.minimum(worths / total, 1.0) if total > 0 else worths
-        return shares
+            places = self._places.get(term)
+            if places is not None:
+                worths[places] += worth
+            if worth > most:
+                most, having = worth, places
+            same = self._of_meaning(term, places)
+            if same is not None:
+                meant[same] += worth
+        if having is not None:
+            rarest[having] = True
+        if total <= 0:
+            return Met(worths, meant, meant, rarest)
+        return Met(np.minimum(worths / total, 1.0), np.minimum(meant / total, 1.0), meant, rarest)
+
+    def _of_meaning(self, term: str, places: _Rows | None) -> _Rows | None:
+        """Return the statements that have the term or another word of its meaning; None if none has."""
+        meanings = _meanings().get(term)
+        if meanings is None:
+            return places
+        if term not in self._same:
+            same = [self._meant[meaning] for meaning in meanings if meaning in self._meant]
+            self._same[term] = np.unique(np.concatenate(same)) if same else None
+        return self._same[term]
 
     def _worth(self, term: str) -> float:
         here = _rarity(len(self._places.get(term, ())), self._size + _UNSEEN)
@@ -298,7 +484,7 @@ class StatementTerms:
 
 def _rarity(having: int, size: int) -> float:
     """Return 1 for a term that no statement has, near 0 for one that all have."""
-    return float(np.log((size + 1) / (having + 0.5)) / np.log((size + 1) / 0.5))
+    return math.log((size + 1) / (having + 0.5)) / math.log((size + 1) / 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,8 +560,8 @@ def _above_others(values: Floats, around: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """A value in [0, 1] for each memory. `words`: the share of the question's worth that it has. `meaning`: the score
-    by meaning alone, 0 if unknown."""
+    """A value in [0, 1] for each memory. `words`: the share of the question's worth that it has; another word of the
+    same meaning counts half. `meaning`: the score by meaning alone, 0 if unknown."""
 
     total: Floats
     words: Floats
@@ -412,25 +598,42 @@ def score(
 ) -> Scores:
     """Return the scores. `near`: from `nearness`; None, or NaN for a memory, if only words count. `matches`: None if no
     comparison was learned for the model."""
-    shares = words.shares(question.terms)
-    kinds, share = _of_words(question, words, np.array(WORDS_ALONE))
-    alone = kinds + share * shares
+    met = words.met(question.terms)
+    signs, shares = _signs(question, words, met), (met.shares + met.meant) / 2
     if near is None:
-        return Scores(_logistic(alone), shares, np.zeros(shares.size))
+        return Scores(_logistic(np.add(*_of_words(question, words, signs, _ALONE))), shares, np.zeros(shares.size))
     weights = np.array(ANY_MODEL) if matches is None else matches.weights
-    kinds, share = _of_words(question, words, weights)
+    kinds, own = _of_words(question, words, signs, weights)
     meant = kinds + _of_meaning(question, near, matches, weights[_OF_WORDS:])
-    unknown = np.isnan(near)
-    total = _logistic(np.where(unknown, alone, meant + share * shares))
-    return Scores(total, shares, np.where(unknown, 0.0, _logistic(meant)))
+    total, unknown = meant + own, np.isnan(near)
+    if unknown.any():
+        total = np.where(unknown, np.add(*_of_words(question, words, signs, _ALONE)), total)
+        meant = np.where(unknown, -np.inf, meant)
+    return Scores(_logistic(total), shares, _logistic(meant))
 
 
-def _of_words(question: MemoryQuestion, words: StatementTerms, weights: Floats) -> tuple[Floats, float]:
-    """Return what the constant and the kinds of things asked for add, for each memory, and the weight of the share."""
-    question_kinds, kinds = np.array(question.asked), len(KINDS)
-    held, missing = weights[3 : 3 + kinds] * question_kinds, weights[3 + kinds : _OF_WORDS] * question_kinds
+def _of_words(question: MemoryQuestion, words: StatementTerms, signs: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return what the constant and the kinds of things asked for add, for each memory, and what the words add."""
+    own: Floats = weights[3 : _KINDS.start] @ signs[1:] + (weights[1] + weights[2] * question.phrase) * signs[0]
+    if not any(question.asked):
+        return np.full(own.size, weights[0]), own
+    wanted, kinds = np.array(question.asked), weights[_KINDS]
+    held, missing = kinds[: len(KINDS)] * wanted, kinds[len(KINDS) :] * wanted
     added: Floats = weights[0] + missing.sum() + words.held @ (held - missing)
-    return added, float(weights[1] + weights[2] * question.phrase)
+    return added, own
+
+
+def _signs(question: MemoryQuestion, words: StatementTerms, met: Met) -> Floats:
+    """Return the signs of words without that of a phrase and without the kinds, a row a sign."""
+    signs = np.zeros((_KINDS.start - 2, met.meant.size))
+    signs[0], signs[1], signs[2], signs[3] = met.shares, met.meant, met.worth, met.rarest
+    if not question.phrase:
+        signs[4] = _best_of_others(met.meant)
+    if question.which:
+        signs[5] = met.meant * words.lacking(question.which)
+    if any(question.asked):
+        signs[6] = met.meant * (np.array(question.asked) & ~words.held).any(axis=1)
+    return signs
 
 
 def _of_meaning(question: MemoryQuestion, near: Floats, matches: MemoryMatches | None, weights: Floats) -> Floats:
@@ -443,19 +646,20 @@ def _of_meaning(question: MemoryQuestion, near: Floats, matches: MemoryMatches |
 
 def evidence(question: MemoryQuestion, words: StatementTerms, near: Floats) -> Floats:
     """Return the columns of `EVIDENCE` that need no learned comparison, a row a memory."""
-    wanted_kinds, shares = np.array(question.asked), words.shares(question.terms)
-    kinds = (*(wanted_kinds & words.held).T, *(wanted_kinds & ~words.held).T)
-    return np.column_stack(
-        [np.ones(shares.size), shares, shares * question.phrase, *kinds, near, _best_of_others(near)]
-    ).astype(float)
+    wanted, signs = np.array(question.asked), _signs(question, words, words.met(question.terms))
+    kinds = (*(wanted & words.held).T, *(wanted & ~words.held).T)
+    signs_of_words = (signs[0], signs[0] * question.phrase, *signs[1:])
+    return np.column_stack([np.ones(near.size), *signs_of_words, *kinds, near, _best_of_others(near)]).astype(float)
 
 
 def _best_of_others(near: Floats) -> Floats:
-    """Return for each memory the greatest nearness among the others; 0 if none is known."""
-    known = np.flatnonzero(~np.isnan(near))
-    if known.size < 2:
+    """Return for each memory the greatest value among the others; 0 if none is known."""
+    if near.size < 2:
         return np.zeros(near.size)
-    second, first = np.sort(near[known])[-2:]
+    # NaN comes last.
+    first, second = (-np.sort(-near)[:2]).tolist()
+    if second != second:
+        return np.zeros(near.size)
     others: Floats = np.where(near == first, second, first)
     return others
 
