@@ -1,5 +1,8 @@
 """The part of a conversation that facts are recalled for."""
 
+import pytest
+
+from recall_facts import facts, recall, statements
 from roomlore.core.recall.ranking import topic_of
 from roomlore.core.recall.recollection import ConversationMessage as Line
 
@@ -43,3 +46,21 @@ def test_blocks_that_were_injected_say_nothing():
     header = "Why does #include <memory> give no unique_ptr?"
     assert parts([Line("user", f"<MEMORY_context>x</Memory_Context>{header}")], 3) == [(header, 1.0)]
     assert parts([Line("assistant", "[MEMORY_CHECKPOINT] so far"), Line("user", "hi")], 3) == [("hi", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "needed"),
+    [
+        ("Which recipe shall I take for Friday?", "The household eats no garlic"),
+        ("推荐一张显卡", "电源是450瓦的"),
+        ("草稿写好了，帮我回他一封", "Signs letters with initials"),
+    ],
+)
+def test_a_fact_of_the_topic_comes_before_those_that_share_nothing(asked, needed):
+    known = facts(needed, *(f"Owns a canoe and {n} paddles of ash" for n in range(8)))
+    assert statements(recall(known, [asked]))[0] == needed
+
+
+def test_a_limit_comes_before_a_taste_where_nothing_is_shared():
+    known = facts("Never works past noon", "Likes pebbles", "Paints fences")
+    assert statements(recall(known, ["xyzzy"])) == ["Never works past noon", "Paints fences", "Likes pebbles"]

@@ -48,6 +48,6 @@ def test_the_literal_formula_lets_confidence_drown_relevance(turns, known):
 def test_the_block_to_the_letter():
     turns, known = CHINESE
     assert recall(facts(*known), turns).text == (
-        "<memory>\n- 喜欢用 pytest 写测试\n- 喜欢在 Python 里写类型注解\n- 精通 Python 和 FastAPI\n"
+        "<memory>\n- 喜欢用 pytest 写测试\n- 精通 Python 和 FastAPI\n- 喜欢在 Python 里写类型注解\n"
         "- 用 Docker 做容器化部署\n</memory>"
     )

@@ -1,13 +1,14 @@
-"""The subjects that a text names: classes of words in both languages, such as groups of drugs and of foods."""
+"""The subjects that a text names: classes of words in both languages, such as groups of drugs and of foods. Its topics,
+such as cooking and travel, are wider and say less."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import HAN, head
+from roomlore.core.text import HAN, head, last_roots
 
 MEDICINE, FOOD = "medicine", "food"
 FIELDS = frozenset((MEDICINE, FOOD))
@@ -71,3 +72,25 @@ def _table() -> _Table:
     return _Table(
         *({entry: frozenset(named) for entry, named in kind.items()} for kind in (words, beginnings, ends, parts))
     )
+
+
+def topics(words: Iterable[str]) -> frozenset[int]:
+    """Return the everyday topics to which the roots of a text belong, as places among `topic_names`."""
+    table = _topics()
+    return frozenset([place for word in words if word in table for place in table[word]])
+
+
+@cache
+def topic_names() -> Sequence[str]:
+    """Return the names of the topics in alphabetical order."""
+    return sorted({*lexicon.values("topics", "en"), *lexicon.values("topics", "zh")})
+
+
+@cache
+def _topics() -> Mapping[str, frozenset[int]]:
+    table = defaultdict[str, set[int]](set)
+    for language in ("en", "zh"):
+        for name, listed in lexicon.values("topics", language).items():
+            for root in last_roots(listed.split()):
+                table[root].add(topic_names().index(name))
+    return {root: frozenset(places) for root, places in table.items()}

@@ -4,7 +4,7 @@ conversation touches their subject, then by worth."""
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,8 +29,8 @@ from roomlore.core.recall.recollection import (
 )
 from roomlore.core.safety import PINNED, is_declared, is_safety
 from roomlore.core.search.hits import Floats, Ints
-from roomlore.core.subjects import FIELDS, subjects
-from roomlore.core.text import SYLLABIC, is_question, roots, terms
+from roomlore.core.subjects import FIELDS, subjects, topic_names, topics
+from roomlore.core.text import CHINESE, SYLLABIC, is_question, last_roots, roots, terms
 
 _OLDER = 0.25
 _ANSWER = 0.5
@@ -111,13 +111,27 @@ class Counted:
 
 _SUBJECT = 0.5
 """The weight of a subject that is named, by which two languages meet, beside that of a word."""
+_STOP = 0.5
+"""The weight of a Chinese stop word. It is kept, since a single character may be one and part of a word."""
 
 
 def concepts(text: str) -> dict[str, float]:
     """Return the roots of a text and the subjects it names, each with its weight. A repeated root counts less each
     time."""
-    word_weights = {word: 1 + math.log(often) for word, often in Counter(roots(text)).items()}
+    word_weights = {
+        word: (1 + math.log(often)) * (_STOP if word in CHINESE else 1) for word, often in Counter(roots(text)).items()
+    }
     return word_weights | {f"<{name}>": _SUBJECT for name in sorted(subjects(text))}
+
+
+_BINDS = last_roots(lexicon.words("binds"))
+_TASTE = last_roots(lexicon.words("taste"))
+
+
+def binding(words: Collection[str]) -> int:
+    """Return 2 for the roots of a fact that limits or directs what may be done, 0 for those of a taste, else 1."""
+    limits = not _BINDS.isdisjoint(words) or any(map(str.isdigit, words))
+    return 1 + limits - (not _TASTE.isdisjoint(words))
 
 
 class Vocabulary:
@@ -129,9 +143,8 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._places)
 
-    def count(self, text: str) -> Counted:
+    def count(self, word_weights: Mapping[str, float]) -> Counted:
         """Return the words of a fact."""
-        word_weights = concepts(text)
         places = [self._places.setdefault(word, len(self._places)) for word in word_weights]
         return Counted(np.array(places, np.int32), np.fromiter(word_weights.values(), float, len(word_weights)))
 
@@ -161,16 +174,16 @@ class FactWords:
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         self.used = int(np.count_nonzero(counts))
 
-    def similarities(self, parts: Sequence[TopicPart]) -> Floats:
-        """Return the cosine of each fact with each part, as their weighted mean, in [0, 1]."""
+    def similarities(self, parts: Iterable[tuple[Mapping[str, float], float]]) -> Floats:
+        """Return the cosine of each fact with the words of each part, as their mean, weighted by part, in [0, 1]."""
         wanted: dict[str, float] = defaultdict(float)
         total = 0.0
-        for part in parts:
-            words = self._direction(concepts(part.text))
+        for word_weights, part_weight in parts:
+            words = self._direction(word_weights)
             if words:
-                total += part.weight
+                total += part_weight
                 for word, weight in words.items():
-                    wanted[word] += part.weight * weight
+                    wanted[word] += part_weight * weight
         return self._sum((self._place(word), weight) for word, weight in wanted.items()) / (total or 1.0)
 
     def reach(self, text: str) -> Floats:
@@ -217,6 +230,31 @@ class FactWords:
         return slice(self._starts[place], self._starts[place + 1])
 
 
+class FactTopics:
+    """The topics of facts. `named`: those of each fact, by number."""
+
+    def __init__(self, named: Sequence[frozenset[int]]) -> None:
+        rows = np.repeat(np.arange(len(named)), [len(topics_of_fact) for topics_of_fact in named])
+        self._weights: Floats = np.zeros((len(topic_names()), len(named)))
+        self._weights[[topic for topics_of_fact in named for topic in topics_of_fact], rows] = 1.0
+        self._rarity = np.log((1 + len(named)) / (1 + self._weights.sum(axis=1))) + 1
+        self._weights *= self._rarity[:, np.newaxis]
+        lengths = np.sqrt((self._weights**2).sum(axis=0))
+        self._weights /= np.where(lengths > 0, lengths, 1)
+
+    def similarities(self, parts: Iterable[tuple[frozenset[int], float]]) -> Floats:
+        """Return the cosine of each fact with the topics of each part, as their mean, weighted by part, in [0, 1]."""
+        wanted: Floats = np.zeros(len(self._weights))
+        total = 0.0
+        for named, part_weight in parts:
+            if named:
+                total += part_weight
+                rarity = self._rarity[[*named]]
+                wanted[[*named]] += part_weight * rarity / np.sqrt((rarity**2).sum())
+        about = np.flatnonzero(wanted)
+        return wanted[about] @ self._weights[about] / (total or 1.0)
+
+
 def amount(text: str) -> float:
     """Return the number of words in a text; in a script without spaces two characters are one word."""
     return sum(_amount(word) for word in set(terms(text)))
@@ -247,13 +285,14 @@ def searchable(memory: Memory) -> str:
 
 
 class Safety:
-    """The pinned facts and the safety facts of a set, by their places."""
+    """The pinned facts and the safety facts of a set, by their places. `places`: of the safety facts."""
 
     def __init__(self, memories: Sequence[Memory], words: FactWords) -> None:
         self._words = words
         self.pinned = [place for place, memory in enumerate(memories) if is_pinned(memory)]
         self._declared = {place for place, memory in enumerate(memories) if is_declared(memory.category)}
         safety_places = [p for p, m in enumerate(memories) if p in self._declared or is_safety(m.statement)]
+        self.places = safety_places
         self._subjects = {place: subjects(memories[place].statement) for place in safety_places}
         self._telling = {place: words.own(_content(memories[place].statement)) for place in safety_places}
 
@@ -324,6 +363,8 @@ _FEW_WORDS = 1000
 @dataclass(frozen=True, slots=True)
 class _Ready:
     counted: Counted
+    topics: frozenset[int]
+    binding: int
     tokens: int
 
 
@@ -350,8 +391,12 @@ class FactSet:
         self.confidence: Floats = np.array([confidence_of(m) for m in self.memories], float)
         self._fading = [place for place, m in enumerate(self.memories) if _fades(m)]
         self.words = FactWords(self._vocabulary, [fact.counted for fact in used])
+        self.topics = FactTopics([fact.topics for fact in used])
+        self.binding: Floats = np.array([fact.binding for fact in used], float)
+        self.price: Floats = np.power(self.tokens + _LINE, _PRICE).astype(float)
         self.places = {memory.memory_id: place for place, memory in enumerate(self.memories)}
         self.safety = Safety(self.memories, self.words)
+        self.binding[self.safety.places] += 1
 
     def confidence_at(self, now: datetime) -> Floats:
         """Return the confidence of each fact; for a group memory without one, its decayed strength."""
@@ -373,7 +418,9 @@ class FactSet:
     def _complete(self, count: Count) -> None:
         new = {key: m for key, m in zip(self._keys, self.memories, strict=True) if key not in self._ready}
         for (key, memory), tokens in zip(new.items(), count([line for line, _ in new]), strict=True):
-            self._ready[key] = _Ready(self._vocabulary.count(searchable(memory)), tokens)
+            word_weights = concepts(searchable(memory))
+            counted = self._vocabulary.count(word_weights)
+            self._ready[key] = _Ready(counted, topics(word_weights), binding(word_weights), tokens)
 
 
 def _fades(memory: Memory) -> bool:
@@ -392,6 +439,14 @@ _FAR = 1e3
 _PRICE = 0.25
 _LINE = 60
 _NEARNESS = 0.05
+_TOPIC = 0.05
+"""The weight of the cosine of topics beside that of words: more than the words that any two texts share by chance."""
+_BINDING = 0.0017
+"""What a step of `binding` counts beside a similarity, where the facts that fit are chosen."""
+_BELOW = 0.12
+"""It counts at most this share of the best match, so that a match from long ago comes before it."""
+_TIE = 1e-6
+"""Its weight among facts of which none is similar: it decides between those of one confidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,12 +479,17 @@ def rank(
         nothing = np.zeros(len(facts))
         pinned = facts.safety.pinned
         return Ranking(nothing, nothing, sure, sure, in_order(pinned, _descending(sure)), tuple(pinned))
-    similarity = _similarity(facts, topic, options, cosines)
-    relevance = similarity if options.scale == "literal" else _scaled(similarity, facts, options.max_tokens)
+    read = [(concepts(part.text), part.weight) for part in topic.parts]
+    similarity = fits = alike = _similarity(facts, read, options, cosines)
+    if options.scale == "fit":
+        alike = similarity + _TOPIC * facts.topics.similarities((topics(words), weight) for words, weight in read)
+        fits = _scaled(alike, facts, options.max_tokens)
+    worth = options.similarity_weight * fits + options.confidence_weight * sure
+    relevance = fits * (alike > 0)
     score = options.similarity_weight * relevance + options.confidence_weight * sure
     near = None if cosines is None else _nearness(cosines)
     first = facts.safety.first(topic, score, facts.tokens, options.max_tokens, near)
-    return Ranking(similarity, relevance, sure, score, in_order(first, _descending(score)), tuple(first))
+    return Ranking(similarity, relevance, sure, score, in_order(first, _descending(worth)), tuple(first))
 
 
 def choose(facts: FactSet, ranking: Ranking, max_tokens: int) -> list[int]:
@@ -460,10 +520,12 @@ def fill(order: Ints, tokens: Ints, budget: int) -> list[int]:
     return taken
 
 
-def _similarity(facts: FactSet, topic: Topic, options: RecallOptions, cosines: Floats | None) -> Floats:
+def _similarity(
+    facts: FactSet, read: Sequence[tuple[Mapping[str, float], float]], options: RecallOptions, cosines: Floats | None
+) -> Floats:
     if options.similarity == "embedding" and cosines is not None:
         return _NEARNESS * _nearness(cosines)
-    words = facts.words.similarities(topic.parts)
+    words = facts.words.similarities(read)
     if options.similarity == "hybrid" and cosines is not None:
         return words + _NEARNESS * _nearness(cosines)
     return words
@@ -481,11 +543,13 @@ def _nearness(cosines: Floats) -> Floats:
 
 def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:
     """Return similarities on [0, 1] with the steepest step at the end of the budget, so that confidence decides between
-    facts of about equal relevance, and not against relevance. A longer fact must be slightly more similar."""
-    value = similarity / (facts.tokens + _LINE) ** _PRICE
-    top = float(value.max()) if value.size else 0.0
-    if top <= 0:
-        return np.zeros(value.size)
+    facts of about equal relevance, and not against relevance. A longer fact must be slightly more similar, and so must
+    a taste, beside a fact that limits what may be done."""
+    if not similarity.any():
+        return _TIE * facts.binding
+    value = similarity / facts.price
+    top = float(value.max())
+    value += min(_BINDING, _BELOW * top) * facts.binding
     ratio = np.minimum(value / _margin(value, facts, max_tokens), _FAR) ** _STEEPNESS
     step = ratio / (1 + ratio)
     relevance: Floats = _STEP * step + (1 - _STEP) * value / top

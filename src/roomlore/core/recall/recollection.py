@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Any, Literal, TypedDict, get_args
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
+from roomlore.core.memory.memory import Memory, MemoryKind, check_scope, last_day
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import neutral
@@ -192,6 +193,7 @@ def _weight(name: str, value: float | None) -> float | None:
 
 
 HEAD, TAIL = "<memory>\n", "</memory>"
+_TIME = "%Y-%m-%d %H:%M UTC"
 _SCOPE_CHARACTERS = 64
 # Characters that nobody sees, or that end a line.
 _UNSEEN = lazy_pattern(
@@ -208,8 +210,10 @@ def line_of(statement: str, scope: str = "") -> str:
 
 def text_of(memory: Memory) -> str:
     """Return the statement, with since when it holds and when it ends, if that is known."""
-    span = (("from", memory.valid_from), ("until", memory.valid_until))
-    times = " ".join(f"{name} {at:%Y-%m-%d %H:%M} UTC" for name, at in span if at is not None)
+    begins = f"from {memory.valid_from:{_TIME}}" if memory.valid_from else ""
+    day = memory.valid_until and last_day(memory.valid_until, UTC)
+    ends = f"until the end of {day}" if day else f"until {memory.valid_until:{_TIME}}" if memory.valid_until else ""
+    times = " ".join(filter(None, (begins, ends)))
     return f"{memory.statement} ({times})" if times else memory.statement
 
 
