@@ -268,3 +268,10 @@ async def test_since_when_a_fact_holds_and_when_it_ends_is_shown(http, lore, lan
     shown = await page(http, "/console/memory?id=user:anna", language=language)
     for key, day in (("memory.from", "2030-05-01"), ("memory.until", "2030-06-01")):
         assert says(language, key, at="X").partition("X")[0] + day in shown, shown[-3000:]
+
+
+@both
+async def test_a_fact_that_ends_at_midnight_holds_to_the_end_of_the_day_before(http, lore, language):
+    await lore.memories.add("user:anna", FACTS[language][0], valid_until=datetime(2030, 6, 1, tzinfo=UTC))
+    shown = await page(http, "/console/memory?id=user:anna", language=language)
+    assert says(language, "memory.until", at=says(language, "memory.end_of_day", day="2030-05-31")) in shown

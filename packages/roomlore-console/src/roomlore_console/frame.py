@@ -24,6 +24,7 @@ from roomlore.core.addresses import is_page_of
 from roomlore.core.attachments import attachment
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
+from roomlore.core.memory.memory import last_day
 from roomlore.core.models import Link, Room
 from roomlore.core.texts import LANGUAGES
 from roomlore.surfaces.texts import preferred, text_of
@@ -351,6 +352,7 @@ class Page:
             "viewer": None if self.visitor is None or self.is_admin else self.named_viewer,
             "with_key": KEY_COOKIE in self.request.cookies,
             "clock": partial(clock, zone=zone),
+            "ends": partial(ends, zone=zone, tongue=spoken),
             "ago": partial(ago, now=now, zone=zone, tongue=spoken),
             "rooms_beside": self.rooms_beside,
             "called": self._called,
@@ -382,6 +384,12 @@ def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:
         return moment.astimezone(zone).strftime(form)
     except OverflowError:
         return moment.strftime(form)
+
+
+def ends(moment: datetime, *, zone: ZoneInfo, tongue: Tongue) -> str:
+    """Return a time at which something ends: at midnight that is the end of the day before."""
+    day = last_day(moment, zone)
+    return tongue.say("memory.end_of_day", day=day.isoformat()) if day else clock(moment, zone)
 
 
 def ago(moment: datetime, *, now: datetime, zone: ZoneInfo, tongue: Tongue) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -139,6 +139,16 @@ class Memory:
     def parent_id(self) -> str | None:
         """The id of the version before; of its own lineage if there are several."""
         return self.parents[0] if self.parents else None
+
+
+def last_day(ends: datetime, zone: tzinfo) -> date | None:
+    """Return the last day on which something holds that ends at a midnight of this zone, the day before; None if it
+    ends at another time."""
+    try:
+        there = ends.astimezone(zone)
+        return None if there.hour or there.minute else (there - timedelta(minutes=1)).date()
+    except OverflowError:
+        return None
 
 
 def next_end(memories: Iterable[Memory], now: datetime) -> datetime | None:

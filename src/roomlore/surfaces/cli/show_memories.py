@@ -1,7 +1,7 @@
 """Memories and their history for people to read, as git shows commits."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
@@ -21,6 +21,7 @@ from roomlore.core.memory.memory import (
     Memory,
     MemoryDiff,
     MemoryStatus,
+    last_day,
 )
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.language import say, several, translated
@@ -66,8 +67,8 @@ def end_of(memory_: Memory, zone: ZoneInfo) -> str:
 
 def end_at(ends: datetime, zone: ZoneInfo) -> str:
     """Return a time at which something ends: at midnight that is the end of the day before."""
-    last = _day_or_time(ends - timedelta(minutes=1), zone)[:_DAY_CHARS]
-    return say("the end of {day}", day=last) if _is_midnight(ends, zone) else show.clock(ends, zone)
+    day = last_day(ends, zone)
+    return say("the end of {day}", day=day.isoformat()) if day else show.clock(ends, zone)
 
 
 def _day_or_time(at: datetime, zone: ZoneInfo) -> str:
