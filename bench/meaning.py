@@ -10,10 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import roomlore
 from bench.kept_vectors import KeptEmbedder
-from bench.meaning_evolution import evolution, offline_weeks
+from bench.meaning_evolution import CLOCK, evolution, notes, offline_weeks
 from bench.meaning_extraction import extraction
 from bench.verdicts import Case, Judge, Judged, Verdict, has
 from roomlore.adapters.embedding import open_offline
@@ -30,19 +31,21 @@ SUMMARY_TOKENS = 512
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", nargs="+", choices=sorted(JUDGES), help="functions; all by default")
+    parser.add_argument("--cases", type=Path, default=CASES, help="a folder of cases; by default those of the project")
+    parser.add_argument("--only", nargs="+", choices=sorted(JUDGES), help="functions; all of the folder by default")
     parser.add_argument("--embeddings", type=Path, help="a folder that keeps vectors between runs")
     parser.add_argument("--words", action="store_true", help="without embeddings only")
     parser.add_argument("--show", action="store_true", help="tell every case that is not right")
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    names = arguments.only or sorted(JUDGES)
+    cases: Path = arguments.cases
+    names = arguments.only or [name for name in sorted(JUDGES) if (cases / f"{name}.jsonl").exists()]
     verdicts: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     for means in ("words alone",) if arguments.words else ("words alone", "embeddings"):
         async with _opened(arguments.embeddings if means == "embeddings" else None, means == "embeddings") as lore:
             for name in names if means == "words alone" else sorted({*names} - _WITHOUT_MEANING):
-                await _play(lore, name, means, verdicts, show=arguments.show)
+                await _play(lore, cases / f"{name}.jsonl", means, verdicts, show=arguments.show)
     print("| function | cases | right | partly | wrong |\n|---|---|---|---|---|")
     for (name, means), counts in verdicts.items():
         cells = " | ".join(str(counts[verdict]) for verdict in ("right", "partly", "wrong"))
@@ -54,17 +57,22 @@ async def _opened(kept: Path | None, embedded: bool) -> AsyncIterator[roomlore.L
     embedder: Embedder | None = open_offline() if embedded else None
     if embedder and kept:
         embedder = KeptEmbedder(embedder, kept)
-    async with roomlore.open("sqlite://", embedder=embedder, background=False) as lore:
-        yield lore
+    with patch("roomlore.wiring.resources.SystemClock", lambda: CLOCK):
+        async with roomlore.open("sqlite://", embedder=embedder, background=False) as lore:
+            yield lore
+
+
+def _cases(file: Path) -> list[Case]:
+    return list(map(json.loads, file.read_text(encoding="utf-8").splitlines()))
 
 
 async def _play(
-    lore: roomlore.Lore, name: str, means: str, verdicts: dict[tuple[str, str], Counter[Verdict]], *, show: bool
+    lore: roomlore.Lore, file: Path, means: str, verdicts: dict[tuple[str, str], Counter[Verdict]], *, show: bool
 ) -> None:
-    for line in (CASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
-        case = json.loads(line)
-        for judged in await JUDGES[name](lore, case):
-            verdicts[f"{name}: {judged.group}", means][judged.verdict] += 1
+    for case in _cases(file):
+        CLOCK.at = None
+        for judged in await JUDGES[file.stem](lore, case):
+            verdicts[f"{file.stem}: {judged.group}", means][judged.verdict] += 1
             if show and judged.verdict != "right":
                 print(f"{case['id']} ({means}) {judged.verdict}: {judged.why}")
 
@@ -113,7 +121,7 @@ async def summaries(lore: roomlore.Lore, case: Case) -> list[Judged]:
     missing = [f"lacks {entry['words']}" for entry in case["must"] if not has(text, entry["words"])]
     lines = [line for part in text.splitlines() for line in (part, *sentences(part))]
     broken = [f"has {entry['words']}" for entry in case["must_not"] if any(has(line, entry["words"]) for line in lines)]
-    kind = "by a model" if "model_summary" in case else "extractive"
+    kind = "by a model" if "model_summary" in case else case.get("kind", "extractive")
     return _verdict(kind, len(case["must"]) + len(case["must_not"]), [*missing, *broken])
 
 
@@ -125,11 +133,15 @@ def _verdict(group: str, parts: int, wrong: Sequence[str]) -> list[Judged]:
 JUDGES: dict[str, Judge] = {
     "evolution": evolution,
     "extraction": extraction,
+    "fortnights": offline_weeks,
+    "notes": notes,
     "offline_weeks": offline_weeks,
     "offline_weeks_apart": offline_weeks,
     "recall": recall,
     "search": search,
     "summaries": summaries,
 }
-_WITHOUT_MEANING = frozenset(("evolution", "extraction", "offline_weeks", "offline_weeks_apart", "summaries"))
+_WITHOUT_MEANING = frozenset(
+    ("evolution", "extraction", "fortnights", "notes", "offline_weeks", "offline_weeks_apart", "summaries")
+)
 """They use no embeddings."""

@@ -1,13 +1,14 @@
 """Judges for evolutions: what becomes of each line of a model's answer, and what rules remember of a week."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
 import roomlore
 from bench.verdicts import Case, Judged, Verdict, has
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.models import Message
 from roomlore_testkit import memory
@@ -15,6 +16,19 @@ from roomlore_testkit import memory
 _TEMPLATE = '{"action": "create", "evidence": ["c9"], "statement": "an example", "change_reason": "an example"}'
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _ALL_DAYS = 3_650
+_AFTER = timedelta(minutes=30)
+
+
+class CaseClock(SystemClock):
+    """A clock that stands at the time of the case that is played; `at` None is the system's."""
+
+    at: datetime | None = None
+
+    def now(self) -> datetime:
+        return self.at.astimezone(UTC) if self.at else super().now()
+
+
+CLOCK = CaseClock()
 _DONE: Mapping[str, Mapping[str, Verdict]] = {
     "applied": {"applied": "right", "doubtful": "partly", "refused": "wrong"},
     "doubtful": {"applied": "wrong", "doubtful": "right", "refused": "right"},
@@ -63,12 +77,40 @@ def _shown(message: Mapping[str, Any]) -> str:
 
 async def offline_weeks(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge what rules remember after a week in which they read each day at its end."""
+    nights = [held async for held in _nights(lore, case)]
+    return list(_week(case, nights[-1]))
+
+
+async def notes(lore: roomlore.Lore, case: Case) -> list[Judged]:
+    """Judge a later note: a correction takes the place of what was settled, a note on something else of nothing."""
+    nights = [held async for held in _nights(lore, case)]
+    known = any(any(has(statement, case["before"]["words"]) for statement in held) for held in nights)
+    missing = [entry for entry in case["after"] if not any(has(one, entry["words"]) for one in nights[-1])]
+    left = [one for one in nights[-1] for entry in case["gone"] if has(one, entry["words"])]
+    yielded = [
+        Judged("settled things are remembered", "right" if known else "wrong", f"{case['before']} not in {nights[0]}")
+    ]
+    if case["kind"] == "unrelated":
+        verdict: Verdict = "right" if not missing or not known else "wrong"
+        return [*yielded, Judged("unrelated notes overwrite nothing", verdict, f"{missing} lost, {nights[-1]}")]
+    good = not missing and not left
+    why = f"lacks {missing}, still {left}, of {nights[-1]}"
+    return [
+        *yielded,
+        Judged("corrections are applied", "right" if good else "partly" if not left else "wrong", why),
+        Judged("what was corrected is not in force", "wrong" if left else "right", why),
+    ]
+
+
+async def _nights(lore: roomlore.Lore, case: Case) -> AsyncIterator[list[str]]:
+    """Yield what is remembered after each day of a chat."""
     room = case["id"]
-    for _, day in groupby(case["messages"], key=lambda message: message["at"][:10]):
-        await lore.messages.add([_message(room, message) for message in day])
+    for _, messages in groupby(case["messages"], key=lambda message: message["at"][:10]):
+        told = list(messages)
+        CLOCK.at = datetime.fromisoformat(told[-1]["at"]) + _AFTER
+        await lore.messages.add([_message(room, message) for message in told])
         await lore.memories.evolve(room, days=_ALL_DAYS, mode="offline")
-    held = [one.statement for one in await lore.memories.page(f"group:{room}")]
-    return list(_week(case, held))
+        yield [one.statement for one in await lore.memories.page(f"group:{room}")]
 
 
 def _week(case: Case, held: Sequence[str]) -> Iterator[Judged]:
