@@ -43,7 +43,7 @@ async def run(arguments: argparse.Namespace) -> None:
     names = arguments.only or [name for name in sorted(JUDGES) if (cases / f"{name}.jsonl").exists()]
     verdicts: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     for means in ("words alone",) if arguments.words else ("words alone", "embeddings"):
-        async with _opened(arguments.embeddings if means == "embeddings" else None, means == "embeddings") as lore:
+        async with opened(arguments.embeddings if means == "embeddings" else None, means == "embeddings") as lore:
             for name in names if means == "words alone" else sorted({*names} - _WITHOUT_MEANING):
                 await _play(lore, cases / f"{name}.jsonl", means, verdicts, show=arguments.show)
     print("| function | cases | right | partly | wrong |\n|---|---|---|---|---|")
@@ -53,7 +53,8 @@ async def run(arguments: argparse.Namespace) -> None:
 
 
 @asynccontextmanager
-async def _opened(kept: Path | None, embedded: bool) -> AsyncIterator[roomlore.Lore]:
+async def opened(kept: Path | None = None, embedded: bool = False) -> AsyncIterator[roomlore.Lore]:
+    """Open a store in memory whose clock stands at the case that is played."""
     embedder: Embedder | None = open_offline() if embedded else None
     if embedder and kept:
         embedder = KeptEmbedder(embedder, kept)
