@@ -206,7 +206,6 @@ def times_in(text: str) -> list[str]:
     return [written[start:end] for start, end in spans]
 
 
-@lru_cache(maxsize=1 << 10)
 def does_it(folded: str) -> bool:
     """Return True if the sender of a folded text does, takes or keeps something."""
     return bool(_DOES_IT.search(folded))

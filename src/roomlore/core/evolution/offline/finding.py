@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
 from roomlore.core.evolution.guards import is_order
@@ -14,7 +14,6 @@ from roomlore.core.evolution.offline.cues import (
     Sense,
     acknowledges,
     agrees,
-    does_it,
     laughs,
     sense_of,
     times_in,
@@ -124,7 +123,8 @@ class Finder:
         self._deleted = [Wording.of(parse_statement(statement).said) for statement in deleted]
         self._weights = TermWeights(Wording.of(line.text) for line in lines)
         self._told = lru_cache(maxsize=None)(lambda at: Statement(lines[at].text[:READ]))
-        self._subjects = _rarities(lines)
+        self._agreement = lru_cache(maxsize=None)(partial(_agreement, lines))
+        self._subjects = _rarities(lines, [self._told(at).characters for at in range(len(lines))])
         names = {name for name in (fold(line.name) for line in lines) if len(name) > 1}
         self._named = lru_cache(maxsize=None)(lambda folded: frozenset(name for name in names if name in folded))
         self._settled = [
@@ -269,24 +269,6 @@ class Finder:
             return sense
         return replace(sense, purposes=(*sense.purposes, "change"), points=True)
 
-    def _agreement(self, at: int, *, says: Callable[[str], bool] = agrees) -> tuple[Line, ...]:
-        """Return the next messages of others that agree, up to one that settles something else."""
-        line, agreements = self._lines[at], []
-        for other in self._lines[at + 1 : at + 1 + _ANSWERS]:
-            if other.at - line.at > _ANSWERED_WITHIN:
-                break
-            if other.sender == line.sender:
-                if sense_of(other.folded).purposes:
-                    break
-                continue
-            if other.answers not in ("", line.message_id):
-                continue
-            if says(other.text):
-                agreements.append(other)
-            elif sense_of(other.folded).holds(1):
-                break
-        return tuple(agreements)
-
     def _is_laughed_at(self, at: int) -> bool:
         """Return True if the speaker or two others laugh at it at once."""
         line = self._lines[at]
@@ -335,25 +317,28 @@ class Finder:
 
     def signs(self, olds: Sequence[Settled], new: Settled, asked: str, *, answers: bool) -> list[tuple[float, ...]]:
         """Return for each settled thing the evidence that a message replaces it."""
-        near = [(old.statement, self._circumstances(old, new)) for old in olds]
-        return evidence(near, new.statement, asked, answers=answers, rarity=self._rarity)
-
-    def _circumstances(self, old: Settled, new: Settled) -> Circumstances:
         assert new.line is not None
-        line, name = old.line, fold(new.line.name)
-        return Circumstances(
-            same_sender=bool(line and line.sender == new.line.sender),
-            named=len(name) > 1 and name in old.statement.folded,
-            lines=max(1, new.line.number - line.number) if line else _LONG_AGO,
-            people_of_old=self._people_in(old.statement.folded, line),
-            people_of_new=self._people_in(new.statement.folded, new.line),
-            apart=new.line.at - line.at if line else timedelta(days=1),
+        line, name, people = new.line, fold(new.line.name), self._people_in(new)
+        near = [
+            Circumstances(
+                same_sender=bool(old.line and old.line.sender == line.sender),
+                named=len(name) > 1 and name in old.statement.folded,
+                lines=max(1, line.number - old.line.number) if old.line else _LONG_AGO,
+                people_of_old=self._people_in(old),
+                people_of_new=people,
+                apart=line.at - old.line.at if old.line else timedelta(days=1),
+            )
+            for old in olds
+        ]
+        statements = [old.statement for old in olds]
+        return evidence(
+            list(zip(statements, near, strict=True)), new.statement, asked, answers=answers, rarity=self._rarity
         )
 
-    def _people_in(self, folded: str, line: Line | None) -> frozenset[str]:
-        """Return the members whom a text names, and its sender if that is who does something."""
-        named = self._named(folded)
-        return named | {fold(line.name)} if line and does_it(folded) else named
+    def _people_in(self, settled: Settled) -> frozenset[str]:
+        """Return the members whom a statement names, and its sender if that is who does something."""
+        named = self._named(settled.statement.folded)
+        return named | {fold(settled.line.name)} if settled.line and settled.statement.does_it else named
 
     def _rarity(self, word: str) -> float:
         return self._subjects.get(word, 1.0)
@@ -371,6 +356,25 @@ class Finder:
         left = "" if new.is_cancelling else _left_of(old, new) or _other_clauses(old, new)
         times = times_in(f"{old.text} {old.about}") if not (new.sense.timed or new.is_cancelling) else []
         new.about = left or " ".join([*_surfaces(old, new), *times])
+
+
+def _agreement(lines: Sequence[Line], at: int, *, says: Callable[[str], bool] = agrees) -> tuple[Line, ...]:
+    """Return the next messages of others that agree with one, up to one that settles something else."""
+    line, agreements = lines[at], []
+    for other in lines[at + 1 : at + 1 + _ANSWERS]:
+        if other.at - line.at > _ANSWERED_WITHIN:
+            break
+        if other.sender == line.sender:
+            if sense_of(other.folded).purposes:
+                break
+            continue
+        if other.answers not in ("", line.message_id):
+            continue
+        if says(other.text):
+            agreements.append(other)
+        elif sense_of(other.folded).holds(1):
+            break
+    return tuple(agreements)
 
 
 def _end(settled: Settled) -> date | None:
@@ -491,10 +495,11 @@ def _surfaces(old: Settled, new: Settled) -> list[str]:
     return surfaces[:_MAX_SURFACES]
 
 
-def _rarities(lines: Sequence[Line]) -> dict[str, float]:
+def _rarities(lines: Sequence[Line], characters: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Return for each word, by its beginning, and each Chinese character of the lines how rare it is, in (0, 1]."""
     counts: defaultdict[str, int] = defaultdict(int)
-    for line in lines:
-        for key in {*map(beginning, line.keys), *Statement(line.text[:READ]).characters}:
+    for line, single in zip(lines, characters, strict=True):
+        for key in {*map(beginning, line.keys), *single}:
             counts[key] += 1
     return {key: 1.0 / count**0.5 for key, count in counts.items()}
 

@@ -1,4 +1,4 @@
-"""Whether a message says something that holds and is worth remembering: a judgement by what it does, the values that it
+"""Judge whether a message says something that holds and is worth remembering: by what it does, the values that it
 gives, and what others say to it."""
 
 import math

@@ -1,15 +1,15 @@
-"""Whether a message replaces something that was settled: a judgement by what both are about, the values they give, who
+"""Judge whether a message replaces something that was settled: by what both are about, the values they give, who
 speaks, and what was just asked."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import NamedTuple
 
 from roomlore.core import lexicon
-from roomlore.core.evolution.offline.cues import Purpose, words_beside
+from roomlore.core.evolution.offline.cues import Purpose, does_it, words_beside
 from roomlore.core.evolution.offline.nets import net
 from roomlore.core.evolution.offline.reading import is_topical, keys_of
 from roomlore.core.patterns import lazy_pattern
@@ -84,7 +84,8 @@ _CORRECTS = lexicon.pattern("changes_value")
 # A thing with its number or letter, as in bed 4, 3号机 and year 6.
 _NUMBERED = lazy_pattern(
     rf"\b(?P<noun>{lexicon.forms('numbered_thing', 'en')}) (?P<number>\d{{1,4}}|[a-d])\b"
-    r"|(?P<zhnumber>\d{1,4}|[一二三四五六七八九十A-Da-d初高大小])[号號]?(?P<zhnoun>单元|單元|年级|年級|[床机機栋棟楼樓队隊班组組室间間店厂廠線线科期仓倉层層])"
+    r"|(?P<zhnumber>\d{1,4}|[一二三四五六七八九十A-Da-d初高大小])[号號]?"
+    rf"(?P<zhnoun>{lexicon.forms('numbered_thing', 'zh')})"
     r"|(?P<zhkind>科目?|第|初|高)(?P<zhafter>[一二三四五六七八九十\d]{1,3})"
 )
 # A number that may be a time of day.
@@ -101,7 +102,7 @@ Rarity = Callable[[str], float]
 def subject_words(folded: str) -> frozenset[str]:
     """Return the words of a folded text that name what it is about; of long English ones the beginning, as in "submit"
     and "submission"."""
-    return frozenset(map(beginning, filter(_is_subject, keys_of(folded))))
+    return _subjects(keys_of(folded))
 
 
 def beginning(key: str) -> str:
@@ -109,8 +110,8 @@ def beginning(key: str) -> str:
     return key[:_LONG] if key.isascii() else key
 
 
-def _is_subject(key: str) -> bool:
-    return is_topical(key) and key not in _NO_SUBJECT
+def _subjects(keys: Iterable[str]) -> frozenset[str]:
+    return frozenset(beginning(key) for key in keys if is_topical(key) and key not in _NO_SUBJECT)
 
 
 def corrects(folded: str) -> bool:
@@ -149,6 +150,11 @@ class Statement:
     def corrects(self) -> bool:
         """True if it says that a value changes."""
         return corrects(self.folded)
+
+    @cached_property
+    def does_it(self) -> bool:
+        """True if its sender does, takes or keeps something."""
+        return does_it(self.folded)
 
     @cached_property
     def names_others(self) -> bool:
@@ -212,11 +218,7 @@ class Statement:
     def beside(self) -> frozenset[str]:
         """The subject words beside the sign by which it changes or cancels something."""
         signs = [purpose for purpose in self.purposes if purpose in ("change", "cancellation")][:1]
-        return (
-            frozenset(map(beginning, filter(_is_subject, words_beside(self.folded, signs[0]))))
-            if signs
-            else frozenset()
-        )
+        return _subjects(words_beside(self.folded, signs[0])) if signs else frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,8 +335,10 @@ def likelihoods(rows: Sequence[Sequence[float]], *, agreed: bool) -> list[float]
     most = max(scores)
     whole = math.exp(-most) + math.fsum(math.exp(score - most) for score in scores)
     likely = [math.exp(score - most) / whole for score in scores]
+    if max(likely) >= LEAST:
+        return likely
     plain = [place for place, signs in enumerate(rows) if _is_plain(dict(zip(EVIDENCE, signs, strict=True)), agreed)]
-    if plain and max(likely) < LEAST:
+    if plain:
         best = max(plain, key=lambda place: (rows[place][EVIDENCE.index("nearest in words")], place))
         likely[best] = max(likely[best], _PLAIN)
     return likely
