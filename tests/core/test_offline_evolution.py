@@ -339,12 +339,25 @@ def test_what_recurs_or_does_not_exist_is_no_day(text):
     assert list(future_days(text, date(2026, 3, 3))) == []
 
 
-@pytest.mark.parametrize("text", ["ok", "收到", "+1", "没意见", "works for me 👍", "noted", "同意+1"])
+@pytest.mark.parametrize(
+    "text", ["ok", "收到", "+1", "没意见", "works for me 👍", "noted", "同意+1", "I'm in!", "in, see you there"]
+)
 def test_short_answers_agree(text):
     assert agrees(text)
 
 
-@pytest.mark.parametrize("text", ["no way", "不行", "I don't think that works", "why", "为什么"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no way",
+        "不行",
+        "I don't think that works",
+        "why",
+        "为什么",
+        "who is the guy in the picture lol",
+        "it is in the shed",
+    ],
+)
 def test_other_answers_do_not(text):
     assert not agrees(text)
 
