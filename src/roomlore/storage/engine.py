@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,11 +75,8 @@ class Compiled:
         row = list(values)
         for place, is_text in self.given:
             value = row[place]
-            if isinstance(value, str):
-                may_change = not value.isascii() or MARK in value or "\x00" in value
-            else:
-                may_change = is_text and value is not None
-            if may_change:
+            # No character that is escaped is printable.
+            if not value.isprintable() if isinstance(value, str) else is_text and value is not None:
                 row[place] = escape(value)
         return tuple(row)
 
@@ -365,6 +362,10 @@ def _advice(exc: Exception) -> str:
     return Phrase("advice_check_server")
 
 
+Change = tuple["Statement", Sequence[Row]]
+"""A statement, and the rows of parameters that it is run with."""
+
+
 class Connection(Protocol):
     """A connection in autocommit mode; transactions are begun and ended by statements."""
 
@@ -373,17 +374,22 @@ class Connection(Protocol):
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         """Run a statement and return all rows as tuples."""
 
+    async def fetch_locked(self, lock: Statement, statement: Statement, **params: Any) -> Sequence[Row]:
+        """Run a statement once another one has locked rows, in one round trip, and return its rows. SQLite needs no
+        lock: the transaction has one."""
+
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
         """Run a statement once for each tuple of parameters, in the order of the statement's parameters."""
 
     async def run(self, sql: str) -> None:
         """Run a constant SQL text."""
 
-    def together(self) -> AbstractAsyncContextManager[None]:
-        """Send the statements of the block without waiting for each, where the database can.
+    async def commit(self, *, brief: bool) -> None:
+        """Commit. `brief`: the transaction wrote a few rows."""
 
-        Errors of those that return no rows are raised by the next that does, or at the end of the block.
-        """
+    async def write(self, changes: Sequence[Change], statement: Statement, **params: Any) -> Sequence[Row]:
+        """Run statements, each once for each of its rows as in `many`, and then `statement` as in `fetch`, in one round
+        trip."""
 
     @property
     def interrupted(self) -> bool:

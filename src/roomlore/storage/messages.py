@@ -28,6 +28,7 @@ from roomlore.core.audience import Window
 from roomlore.core.models import Entry, Origin, Role, StoredMessage, Target
 from roomlore.storage import schema
 from roomlore.storage.engine import (
+    LockedRoom,
     Repository,
     Row,
     Statement,
@@ -47,7 +48,7 @@ from roomlore.storage.rows import (
     to_micros,
 )
 from roomlore.storage.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
-from roomlore.storage.values import Met
+from roomlore.storage.values import VECTORS, Met
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
@@ -87,7 +88,8 @@ def _met() -> Select[Any]:
     hashed = texts_in(_m.c.content_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
-    return select(*ROOM.columns, taken, awaited).where(named_room())
+    vectors = exists().where(schema.index_states.c.name == VECTORS)
+    return select(*ROOM.columns, _r.c.room_key, vectors, taken, awaited).where(named_room())
 
 
 def newest_of(chosen: Select[Any]) -> Select[Any]:
@@ -181,6 +183,7 @@ _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
 _MET = Statement(_met)
+_LOCK = Statement(lambda: select(_r.c.room_key).where(named_room()).with_for_update())
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
 _SAID = Statement(_times_statement)
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
@@ -258,12 +261,20 @@ class MessageReading(InRoom):
         rows = await self._rows(_FINGERPRINTS, room_id, ids=names_text(message_ids))
         return dict(rows)
 
-    async def met(self, *, room_id: str, message_ids: Sequence[str]) -> Met | None:
-        """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room."""
-        rows = await self._rows(_MET, room_id, ids=names_text(message_ids))
+    async def met(self, *, room_id: str, message_ids: Sequence[str], lock: bool = False) -> Met | None:
+        """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room.
+        `lock`: the room is locked first, as `Rooms.lock_known` does."""
+        given = {"tenant": self._tenant, "room_id": room_id, "ids": names_text(message_ids)}
+        if lock:
+            self._locks.check_writing()
+            rows = await self._sql.fetch_locked(_LOCK, _MET, **given)
+        else:
+            rows = await self._sql.fetch(_MET, **given)
         if not rows:
             return None
-        *_, taken, awaited = rows[0]
+        *_, key, keeps_vectors, taken, awaited = rows[0]
+        if lock:
+            self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps_vectors)))
         hashes = (text.partition(" ") for text in read_texts(taken))
         return Met(
             ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)

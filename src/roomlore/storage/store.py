@@ -305,7 +305,7 @@ class GroupCommit:
                 if self._waiting:
                     await shielded(self._commit_with_others(connection, until))
                 else:
-                    await connection.run("COMMIT")
+                    await connection.commit(brief=True)
         finally:
             self._pass_on()
 
@@ -341,7 +341,7 @@ class GroupCommit:
             while len(joined) < _MAX_UNITS and monotonic() < until and (member := self._next()):
                 if await _joined(member, connection):
                     joined.append(member)
-            await connection.run("COMMIT")
+            await connection.commit(brief=True)
         except BaseException as error:
             for member in joined:
                 member.fail(error)
@@ -413,7 +413,7 @@ class Storage:
             return
         async with self._transaction() as connection:
             yield UnitOfWork(connection, Locks(writing=True), tenant)
-            await connection.run("COMMIT")
+            await connection.commit(brief=False)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:

@@ -28,6 +28,7 @@ from sqlalchemy import (
     column,
     func,
     insert,
+    literal_column,
     select,
     table,
     true,
@@ -42,6 +43,7 @@ from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postin
 from roomlore.core.search.query import indexed_words
 from roomlore.storage import schema
 from roomlore.storage.engine import (
+    Change,
     Connection,
     LockedRoom,
     Locks,
@@ -128,13 +130,21 @@ ARRIVAL_BITS, LENGTH_BITS = 28, 10
 _KEY_BITS = 63 - ARRIVAL_BITS - LENGTH_BITS
 
 
+def _added() -> Any:
+    """Insert a row of the next revision of its room."""
+    named = ("room_key", "arrival", "tenant", "length", "words")
+    given = {name: bindparam(name, type_=_w.c[name].type) for name in named}
+    next_revision = select(_r.c.revision + literal_column("1")).where(_r.c.room_key == given["room_key"])
+    return insert(_w).values({**given, "changed": next_revision.scalar_subquery()})
+
+
 def _put() -> Any:
     given = upsert(_w)
     changing = {name: given.excluded[name] for name in ("length", "changed", "words")}
     return given.on_conflict_do_update(index_elements=[_w.c.room_key, _w.c.arrival], set_=changing)
 
 
-_ADD = Statement(lambda: insert(_w))
+_ADD = Statement(_added)
 _PUT = Statement(_put)
 _CLEAR = Statement(
     lambda: (
@@ -158,11 +168,11 @@ class WordIndex:
         """Return the argument of `add` and `put`. Uses only the processor."""
         return [spell_message(message, room.key, self._sql.dialect, message.arrival) for message in messages]
 
-    async def add(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
-        """Index messages that follow all others of the room."""
+    def added(self, room: LockedRoom, spelled: Sequence[Spelled]) -> Change:
+        """Return the change that indexes messages that follow all others of the room, before its revision is raised."""
         if self._sql.dialect.name == "sqlite":
             _check_number(room, spelled[-1].arrival)
-        await self._sql.many(_ADD, _rows(room, spelled, revision))
+        return _ADD, [(room.key, row.arrival, room.tenant, row.length, room.key, row.words) for row in spelled]
 
     async def put(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
         """Replace the words of indexed messages."""

@@ -254,15 +254,18 @@ class MessageWriting(WithWords):
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
         words, count = sum(row.length for row in spelled), len(entries)
-        async with self._sql.together():
-            await self._sql.many(_ADD_MESSAGES, message_rows)
-            await self._sql.many(_ADD_FEATURES, feature_rows)
-            await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
-            await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
-            stored = await self._step(room, entries[-1], added=count, more=count, words=words, linked=linked)
-            if stored.next_arrival != entries[-1].message.arrival + 1:
-                raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)
-            await self._index.add(room, spelled, revision=stored.revision)
+        keywords = Counter([word for entry in entries for word in entry.features.keywords])
+        changes = [
+            (_ADD_MESSAGES, message_rows),
+            (_ADD_FEATURES, feature_rows),
+            (_COUNT_PEOPLE, _speakers(room, entries)),
+            (_COUNT_WORDS, _counted(room, keywords)),
+            self._index.added(room, spelled),
+        ]
+        step = _steps(room, entries[-1], added=count, more=count, words=words, linked=linked)
+        stored = ROOM.read((await self._sql.write(changes, _STEP, **step))[0])
+        if stored.next_arrival != entries[-1].message.arrival + 1:
+            raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)
         return stored
 
     async def replace(self, *, room_id: str, entries: Sequence[Entry]) -> Room:
@@ -452,35 +455,14 @@ class MessageWriting(WithWords):
         await ThreadTitles(self._sql, self._locks, self._of).spoil(room, threads)
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
-        key, tenant = _at(room)
-        rows = [(key, word, tenant, count) for word, count in change.items() if count]
-        if rows:
+        if rows := _counted(room, change):
             await self._sql.many(_COUNT_WORDS, rows)
         if any(count < 0 for count in change.values()):
             await self._sql.fetch(_NO_WORDS_LEFT, **_params(room))
 
-    async def _step(
-        self,
-        room: LockedRoom,
-        newest: Entry | None,
-        *,
-        added: int = 0,
-        more: int = 0,
-        words: int = 0,
-        linked: Linked | None = None,
-    ) -> Room:
-        standing = LINKED.values(linked) if linked else dict.fromkeys(_LINKED_COLUMNS)
-        rows = await self._sql.fetch(
-            _STEP,
-            added=added,
-            more=more,
-            more_words=words,
-            last=newest.message.arrival if newest else 0,
-            last_sent_at=to_micros(newest.message.dated_at) if newest else None,
-            **{f"new_{name}": value for name, value in standing.items()},
-            **_params(room),
-        )
-        return ROOM.read(rows[0])
+    async def _step(self, room: LockedRoom, newest: Entry | None, **more: Any) -> Room:
+        """Raise the room's revision. `more`: as `_steps` takes them."""
+        return ROOM.read((await self._sql.fetch(_STEP, **_steps(room, newest, **more)))[0])
 
 
 def _at(room: LockedRoom) -> tuple[int, str]:
@@ -489,6 +471,34 @@ def _at(room: LockedRoom) -> tuple[int, str]:
 
 def _params(room: LockedRoom) -> dict[str, Any]:
     return {"room_key": room.key, "tenant": room.tenant}
+
+
+def _steps(
+    room: LockedRoom,
+    newest: Entry | None,
+    *,
+    added: int = 0,
+    more: int = 0,
+    words: int = 0,
+    linked: Linked | None = None,
+) -> dict[str, Any]:
+    """Return the parameters of `_STEP`."""
+    standing = LINKED.values(linked) if linked else dict.fromkeys(_LINKED_COLUMNS)
+    return {
+        "added": added,
+        "more": more,
+        "more_words": words,
+        "last": newest.message.arrival if newest else 0,
+        "last_sent_at": to_micros(newest.message.dated_at) if newest else None,
+        **{f"new_{name}": value for name, value in standing.items()},
+        **_params(room),
+    }
+
+
+def _counted(room: LockedRoom, change: Mapping[str, int]) -> list[Row]:
+    """Return the rows of `_COUNT_WORDS`."""
+    key, tenant = _at(room)
+    return [(key, word, tenant, count) for word, count in change.items() if count]
 
 
 def _named(table: Table, row: Sequence[Any]) -> dict[str, Any]:

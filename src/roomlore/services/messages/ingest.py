@@ -92,9 +92,9 @@ class Ingest(Service):
         """Add batches to rooms whose turn it is."""
         limits = await self._quotas.of(self._tenant)
         few = sum(map(len, batches.values())) <= _BRIEF
+        if few and self._rooms.have(self._tenant, batches):
+            return await self._try_locked(batches, strict=strict, along=along, limits=limits)
         for _ in range(_TRIES):
-            if few and self._rooms.are_shared(self._tenant, batches):
-                break
             try:
                 return await self._try(batches, strict=strict, along=along, limits=limits)
             except _RoomMovedError:
@@ -108,36 +108,42 @@ class Ingest(Service):
         if any(plan.entries for plan in plans):
             brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
             async with self._storage.writing(self._tenant, brief=brief) as work:
+                for plan in sorted(plans, key=lambda plan: plan.room.room_id):
+                    if plan.entries:
+                        await self._lock(work, plan.room)
                 written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
 
     async def _try_locked(
         self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas
     ) -> list[BatchPlan]:
-        """Plan while holding the rooms' locks, so that no plan is in vain if other processes write to the rooms."""
+        """Plan while holding the rooms' locks: no plan is in vain, and each room is read once."""
         states = self._rooms.hold()
-        async with self._storage.writing(self._tenant) as work:
-            for room_id in sorted(batches):
-                await work.rooms.lock(room_id=room_id, now=self._clock.now())
-            plans = await self._planner.plan(work, batches, states, strict=strict)
+        brief = along is None and sum(map(len, batches.values())) <= _BRIEF
+        async with self._storage.writing(self._tenant, brief=brief) as work:
+            plans = await self._planner.plan(work, dict(sorted(batches.items())), states, strict=strict)
             written = await self._write(work, plans, along, limits)
-        return self._done(plans, states, written)
+        places = {room_id: place for place, room_id in enumerate(batches)}
+        return self._done(sorted(plans, key=lambda plan: places[plan.room.room_id]), states, written)
+
+    async def _lock(self, work: "UnitOfWork", planned: Room) -> None:
+        """Lock a room. Raise `_RoomMovedError` if it is not as it was when the plan was made."""
+        locked = await work.rooms.lock(room_id=planned.room_id, now=self._clock.now())
+        made_again = planned.revision > 0 and locked.created_at != planned.created_at
+        if made_again or locked.revision != planned.revision:
+            raise _RoomMovedError
 
     async def _write(
         self, work: "UnitOfWork", plans: Sequence[BatchPlan], along: Along | None, limits: Quotas
     ) -> _Written:
+        """Store what was planned for rooms that are locked."""
         written = _Written()
-        for plan in sorted(plans, key=lambda plan: plan.room.room_id):
+        for plan in plans:
             if not plan.entries:
                 continue
-            room_id = plan.room.room_id
-            locked = await work.rooms.lock(room_id=room_id, now=self._clock.now())
-            made_again = plan.room.revision > 0 and locked.created_at != plan.room.created_at
-            if made_again or locked.revision != plan.room.revision:
-                self._rooms.share(plan.room)
-                raise _RoomMovedError
-            linked = locked.linked.grown(
-                self._planner.version, newest=locked.next_arrival - 1, calibration=plan.calibration
+            room, room_id = plan.room, plan.room.room_id
+            linked = room.linked.grown(
+                self._planner.version, newest=room.next_arrival - 1, calibration=plan.calibration
             )
             stored = await work.messages.append(room_id=room_id, entries=plan.entries, linked=linked)
             written.due |= await self._due.note(work, room_id, plan.entries)

@@ -1,6 +1,6 @@
 """Messages that come one by one and at once: they are added as one batch, and each gets its own answer."""
 
-from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
+from asyncio import CancelledError, Future, Task, create_task, get_running_loop, sleep, wait
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from contextvars import Context, copy_context
@@ -101,6 +101,7 @@ class Joint:
             self._note(place, room_ids)
             try:
                 async with self._turns.take(self._tenant, room_ids):
+                    await sleep(0)  # what comes at the same time joins a group; the addition may not wait for anything
                     return await self._alone(message)
             finally:
                 self._end(place, room_ids)

@@ -11,10 +11,6 @@ from roomlore.core.models import Entry, Room
 from roomlore.ports.coordination import Telemetry
 
 _Key = tuple[str, str]
-_SHARED = 10_000
-"""The most rooms that are known to be written to by other processes."""
-_STAYS_SHARED = 8
-"""Writes without another's between them after which a room counts as written to by this process alone."""
 
 
 class RoomTurn:
@@ -117,7 +113,6 @@ class RoomCache:
         self._bytes = 0
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
-        self._shared: dict[_Key, int] = {}
         self.turns = Turns()
         """Of the writers to these rooms."""
 
@@ -140,26 +135,13 @@ class RoomCache:
             return ()
         return state.entries
 
-    def tell(self, room: Room, result: Literal["hit", "followed", "miss"]) -> None:
+    def tell(self, result: Literal["hit", "followed", "miss"]) -> None:
         """Note what became of the state of a room: used as it was, with what others had added, or not at all."""
         self._telemetry.count("roomlore_room_cache_total", labels={"result": result})
-        key = (room.tenant, room.room_id)
-        if result == "followed":
-            self.share(room)
-        elif key in self._shared:
-            self._shared[key] -= 1
-            if not self._shared[key]:
-                del self._shared[key]
 
-    def share(self, room: Room) -> None:
-        """Note that other processes write to this room."""
-        if len(self._shared) >= _SHARED:
-            self._shared.clear()
-        self._shared[room.tenant, room.room_id] = _STAYS_SHARED
-
-    def are_shared(self, tenant: str, room_ids: Iterable[str]) -> bool:
-        """Return True if other processes wrote to one of these rooms lately."""
-        return any((tenant, room_id) in self._shared for room_id in room_ids)
+    def have(self, tenant: str, room_ids: Iterable[str]) -> bool:
+        """Return True if the cache has all of these rooms, perhaps as they were earlier."""
+        return all((tenant, room_id) in self._states for room_id in room_ids)
 
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""
