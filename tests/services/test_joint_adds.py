@@ -37,7 +37,10 @@ def said(number, room_id="room", text="谁来部署？ Who deploys?", **other):
 
 
 async def at_once(lore, *messages, **options):
-    adds = (lore.messages.add(message, **options) for message in messages)
+    """Add the messages while another transaction keeps the first one waiting."""
+    async with lore.storage.writing("default"):
+        adds = [asyncio.create_task(lore.messages.add(message, **options)) for message in messages]
+        await asyncio.sleep(0.01)
     return await asyncio.gather(*adds, return_exceptions=True)
 
 

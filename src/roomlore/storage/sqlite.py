@@ -41,7 +41,7 @@ T = TypeVar("T")
 _READ_SECONDS = 0.002
 """A read may keep the event loop for this long, in processor time: on a busy machine the system may stop the process in
 the middle of the shortest read."""
-_WRITE_SECONDS = 0.02
+_WRITE_SECONDS = 0.1
 """A disk on which a brief commit took longer keeps the next ones off the event loop."""
 _WAITED = 10
 """So many times as long it may take on the clock, as it may wait for the disk."""
@@ -271,14 +271,16 @@ class SqliteConnection:
             raise translation(error, self._file) from error
 
     async def commit(self, *, brief: bool) -> None:
+        if self._checked:
+            self._checked.check()
         try:
             await self._ran("COMMIT", here=brief and not self._pace.is_slow("COMMIT"))
         except DRIVER_ERRORS as error:
             raise translation(error, self._file) from error
-        if self._checked:
-            self._checked.check()  # the caller counts on what is committed
         if brief:
             self._pace.committed()
+        elif self._checked:
+            self._checked.check()  # it may have changed meanwhile, and the caller counts on what is committed
 
     async def _ran(self, sql: str, *, here: bool) -> None:
         def ran(raw: sqlite3.Connection) -> None:

@@ -90,6 +90,8 @@ class Joint:
         self._ours: Counter[str] = Counter()
         """The rooms that groups write to."""
         self._open: dict[str, _Group] = {}
+        self._crowded = False
+        """True if others came during the last addition."""
 
     async def add(self, message: Message, weight: int) -> BatchPlan:
         """Add a message, alone if no other is being added."""
@@ -101,7 +103,9 @@ class Joint:
             self._note(place, room_ids)
             try:
                 async with self._turns.take(self._tenant, room_ids):
-                    await sleep(0)  # what comes at the same time joins a group; the addition may not wait for anything
+                    if self._crowded:
+                        self._crowded = False
+                        await sleep(0)  # an addition may wait for nothing, and then none could join
                     return await self._alone(message)
             finally:
                 self._end(place, room_ids)
@@ -123,6 +127,7 @@ class Joint:
 
     def _open_group(self, place: str, message: Message, weight: int) -> _Group:
         """Return the group that takes in the message. One that is full begins at once."""
+        self._crowded = True
         group = self._open.get(place)
         if group is not None and not self._fits(group, message, weight):
             self._begin(place)
