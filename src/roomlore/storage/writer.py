@@ -56,11 +56,6 @@ def _set(table: Table, names: Iterable[str]) -> Any:
     return update(table).where(in_locked_room(table), table.c.arrival == bindparam("own")).values(values)
 
 
-def _if_given(column: Any) -> Any:
-    """Return the parameter `new_x` for column x, or the row's value if that is None."""
-    return func.coalesce(bindparam(f"new_{column.name}", type_=column.type), column)
-
-
 def _columns_but(table: Table, *left_out: str) -> list[str]:
     return [column.name for column in table.c if column.name not in _KEPT and column.name not in left_out]
 
@@ -162,6 +157,23 @@ def _move() -> Any:
     )
 
 
+def _step_statement(linked: Iterable[str] = ()) -> Any:
+    """Raise the revision and the counters of the locked room. `linked`: columns that are set too; SQLite writes the
+    index of a column that is set, even to what it was."""
+    last_arrival = _rooms.c.next_arrival + bindparam("added")
+    values = {
+        "revision": _rooms.c.revision + 1,
+        "next_arrival": last_arrival,
+        "messages": _rooms.c.messages + bindparam("more"),
+        "words": _rooms.c.words + bindparam("more_words"),
+        "last_sent_at": case(
+            (last_arrival == bindparam("last") + 1, bindparam("last_sent_at")), else_=_rooms.c.last_sent_at
+        ),
+        **{name: bindparam(f"new_{name}", type_=_rooms.c[name].type) for name in linked},
+    }
+    return update(_rooms).where(in_locked_room(_rooms)).values(values).returning(*ROOM.columns)
+
+
 _above = _f.alias("above")
 _ABOVE = Statement(
     lambda: (
@@ -181,25 +193,8 @@ _NO_PEOPLE_LEFT = Statement(lambda: _none_left(_people, ~_archived()))
 _NAMES_AGAIN = Statement(_names_again)
 _FIRST_AGAIN = Statement(_first_again)
 _NO_WORDS_LEFT = Statement(lambda: _none_left(_words))
-_STEP = Statement(
-    lambda: (
-        update(_rooms)
-        .where(in_locked_room(_rooms))
-        .values(
-            revision=_rooms.c.revision + 1,
-            next_arrival=_rooms.c.next_arrival + bindparam("added"),
-            messages=_rooms.c.messages + bindparam("more"),
-            words=_rooms.c.words + bindparam("more_words"),
-            last_sent_at=case(
-                (_rooms.c.next_arrival + bindparam("added") == bindparam("last") + 1, bindparam("last_sent_at")),
-                else_=_rooms.c.last_sent_at,
-            ),
-            **{name: _if_given(_rooms.c[name]) for name in _LINKED_COLUMNS},
-        )
-        .returning(*ROOM.columns)
-    ),
-    brief=True,
-)
+_STEP = Statement(lambda: _step_statement(), brief=True)
+_STEP_LINKED = Statement(lambda: _step_statement(_LINKED_COLUMNS), brief=True)
 _STORED = Statement(
     lambda: (
         select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread, _w.c.length, _m.c.sender_name)
@@ -262,8 +257,8 @@ class MessageWriting(WithWords):
             (_COUNT_WORDS, _counted(room, keywords)),
             self._index.added(room, spelled),
         ]
-        step = _steps(room, entries[-1], added=count, more=count, words=words, linked=linked)
-        stored = ROOM.read((await self._sql.write(changes, _STEP, **step))[0])
+        step = _step(room, entries[-1], added=count, more=count, words=words, linked=linked)
+        stored = ROOM.read((await self._sql.write(changes, step[0], **step[1]))[0])
         if stored.next_arrival != entries[-1].message.arrival + 1:
             raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)
         return stored
@@ -461,8 +456,9 @@ class MessageWriting(WithWords):
             await self._sql.fetch(_NO_WORDS_LEFT, **_params(room))
 
     async def _step(self, room: LockedRoom, newest: Entry | None, **more: Any) -> Room:
-        """Raise the room's revision. `more`: as `_steps` takes them."""
-        return ROOM.read((await self._sql.fetch(_STEP, **_steps(room, newest, **more)))[0])
+        """Raise the room's revision. `more`: as in the function of this name."""
+        statement, params = _step(room, newest, **more)
+        return ROOM.read((await self._sql.fetch(statement, **params))[0])
 
 
 def _at(room: LockedRoom) -> tuple[int, str]:
@@ -473,7 +469,7 @@ def _params(room: LockedRoom) -> dict[str, Any]:
     return {"room_key": room.key, "tenant": room.tenant}
 
 
-def _steps(
+def _step(
     room: LockedRoom,
     newest: Entry | None,
     *,
@@ -481,18 +477,19 @@ def _steps(
     more: int = 0,
     words: int = 0,
     linked: Linked | None = None,
-) -> dict[str, Any]:
-    """Return the parameters of `_STEP`."""
-    standing = LINKED.values(linked) if linked else dict.fromkeys(_LINKED_COLUMNS)
-    return {
+) -> tuple[Statement, dict[str, Any]]:
+    """Return the statement that raises the room's revision, and its parameters."""
+    params = {
         "added": added,
         "more": more,
         "more_words": words,
         "last": newest.message.arrival if newest else 0,
         "last_sent_at": to_micros(newest.message.dated_at) if newest else None,
-        **{f"new_{name}": value for name, value in standing.items()},
         **_params(room),
     }
+    if linked is None:
+        return _STEP, params
+    return _STEP_LINKED, params | {f"new_{name}": value for name, value in LINKED.values(linked).items()}
 
 
 def _counted(room: LockedRoom, change: Mapping[str, int]) -> list[Row]:

@@ -145,7 +145,9 @@ class Ingest(Service):
             linked = room.linked.grown(
                 self._planner.version, newest=room.next_arrival - 1, calibration=plan.calibration
             )
-            stored = await work.messages.append(room_id=room_id, entries=plan.entries, linked=linked)
+            stored = await work.messages.append(
+                room_id=room_id, entries=plan.entries, linked=None if linked == room.linked else linked
+            )
             written.due |= await self._due.note(work, room_id, plan.entries)
             if plan.relinked:
                 relinked = await work.messages.relink(room_id=room_id, links=plan.relinked)
