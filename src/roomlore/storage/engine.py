@@ -387,9 +387,11 @@ class Connection(Protocol):
     async def commit(self, *, brief: bool) -> None:
         """Commit. `brief`: the transaction wrote a few rows."""
 
-    async def write(self, changes: Sequence[Change], statement: Statement, **params: Any) -> Sequence[Row]:
+    async def write(
+        self, changes: Sequence[Change], statement: Statement, params: Mapping[str, Any], *, brief: bool
+    ) -> Sequence[Row]:
         """Run statements, each once for each of its rows as in `many`, and then `statement` as in `fetch`, in one round
-        trip."""
+        trip. `brief`: the rows are few and short."""
 
     @property
     def interrupted(self) -> bool:

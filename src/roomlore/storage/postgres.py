@@ -1,7 +1,7 @@
 """Engines of PostgreSQL with their connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
@@ -137,7 +137,9 @@ class PostgresConnection:
             self._to_begin = False
             await self._driver.execute(b"BEGIN")
 
-    async def write(self, changes: Sequence[Change], statement: Statement, **params: Any) -> Sequence[Row]:
+    async def write(
+        self, changes: Sequence[Change], statement: Statement, params: Mapping[str, Any], *, brief: bool
+    ) -> Sequence[Row]:
         compiled, bound = statement.bound(self.dialect, params)
         with self._call():
             async with self._pipeline():

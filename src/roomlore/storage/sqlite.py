@@ -7,7 +7,7 @@ read is given a moment on the event loop first. One that takes longer is interru
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, closing, suppress
 from functools import partial
@@ -242,14 +242,21 @@ class SqliteConnection:
         return await self._patiently(fetched, stops=compiled.reads)
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        await self._written([(statement, list(rows))], lambda _: None)
+        rows = list(rows)
+        await self._written([(statement, rows)], lambda _: None, here=_are_few(rows))
 
-    async def write(self, changes: Sequence[Change], statement: Statement, **params: Any) -> Sequence[Row]:
+    async def write(
+        self, changes: Sequence[Change], statement: Statement, params: Mapping[str, Any], *, brief: bool
+    ) -> Sequence[Row]:
         compiled, bound = statement.bound(self.dialect, params)
-        return await self._written(changes, lambda raw: compiled.read(raw.execute(compiled.sql, bound).fetchall()))
 
-    async def _written(self, changes: Sequence[Change], then: Callable[[sqlite3.Connection], T]) -> T:
-        """Run the changes and then `then`: on the event loop if they are few, else all in a thread."""
+        def fetched(raw: sqlite3.Connection) -> Sequence[Row]:
+            return compiled.read(raw.execute(compiled.sql, bound).fetchall())
+
+        return await self._written(changes, fetched, here=brief)
+
+    async def _written(self, changes: Sequence[Change], then: Callable[[sqlite3.Connection], T], *, here: bool) -> T:
+        """Run the changes and then `then`: on the event loop, or all in a thread."""
 
         def written(raw: sqlite3.Connection) -> T:
             for statement, rows in changes:
@@ -258,7 +265,7 @@ class SqliteConnection:
 
         try:
             await self._pace.turn()
-            if all(_are_few(rows) for _, rows in changes):
+            if here:
                 return self.driver.here(written, inf)
             return await self._aside(written, stops=False)
         except DRIVER_ERRORS as error:
