@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from roomlore.core.audience import Window
+from roomlore.core.intake import HASH_DIGITS
 from roomlore.core.models import Entry, Origin, Role, StoredMessage, Target
 from roomlore.storage import schema
 from roomlore.storage.engine import (
@@ -59,7 +60,9 @@ _these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_id
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """A condition: messages of the room that are not deleted."""
 
-_HASHED_COLUMNS = (*MESSAGE.columns, _m.c.content_hash)
+_hash = func.substr(_m.c.content_hash, literal_column("1"), literal_column(str(HASH_DIGITS)))
+"""The content hash. Earlier versions stored the whole SHA-256."""
+_HASHED_COLUMNS = (*MESSAGE.columns, _hash)
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _of_sender = _m.c.sender_id == bindparam("sender_id")
@@ -85,7 +88,7 @@ def entries(*where: ColumnElement[bool]) -> Select[Any]:
 def _met() -> Select[Any]:
     """Select the room, a text of hash and id for each of the ids that is taken, and if messages reply to them."""
     its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
-    hashed = texts_in(_m.c.content_hash.concat(literal_column("' '")).concat(_m.c.message_id))
+    hashed = texts_in(_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
     vectors = exists().where(schema.index_states.c.name == VECTORS)
@@ -179,9 +182,7 @@ def _times_statement() -> Select[Any]:
     return select(_m.c.arrival, *_origin).where(visible, or_(_m.c.edited_at.is_not(None), estimated))
 
 
-_FINGERPRINTS = Statement(
-    lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
-)
+_FINGERPRINTS = Statement(lambda: select(_m.c.message_id, _hash).where(in_room(_m), among(_m.c.message_id, "ids")))
 _MET = Statement(_met)
 _LOCK = Statement(lambda: select(_r.c.room_key).where(named_room()).with_for_update())
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
