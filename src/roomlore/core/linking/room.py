@@ -21,8 +21,8 @@ from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 WINDOW = 400
 _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
-_SOON_MADE = 16
-"""The number of entries from which a window is built in less than a millisecond."""
+_SOON_MADE = 100
+"""The number of entries from which a window is built in a few milliseconds."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES, _KEYWORD_BYTES = 20_000, 1_200, 800, 70
 """Approximate memory of objects besides texts and arrays."""
 

@@ -13,6 +13,10 @@ from roomlore.ports.coordination import Telemetry
 _Key = tuple[str, str]
 
 
+_WITH_WINDOWS = 32
+"""The most small rooms that keep the window of the linker, nearly a megabyte each."""
+
+
 class RoomTurn:
     """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
 
@@ -89,7 +93,8 @@ class BatchStates:
         self._states: deque[tuple[Room, RoomState, int]] = deque()
 
     def add(self, room: Room, state: RoomState) -> None:
-        state.rest()
+        if len(self._states) >= _WITH_WINDOWS or self._bytes > self._most // 2:
+            state.rest()
         size = state.size_bytes()
         self._states.append((room, state, size))
         self._bytes += size
@@ -113,6 +118,8 @@ class RoomCache:
         self._bytes = 0
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
+        self._with_windows: OrderedDict[_Key, None] = OrderedDict()
+        """The rooms that were kept last."""
         self.turns = Turns()
         """Of the writers to these rooms."""
 
@@ -146,9 +153,26 @@ class RoomCache:
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""
         state.revision = room.revision
-        key, size = (room.tenant, room.room_id), state.size_bytes()
-        self._bytes += size - self._states.pop(key, (None, None, 0))[2]
-        self._states[key] = room.created_at, state, size
+        key = room.tenant, room.room_id
+        self._bytes -= self._states.pop(key, (None, None, 0))[2]
+        self._states[key] = self._counted(room.created_at, state)
+        self._with_windows[key] = None
+        self._with_windows.move_to_end(key)
+        if len(self._with_windows) > _WITH_WINDOWS:
+            self._rest(self._with_windows.popitem(last=False)[0])
         while self._bytes > self.size_bytes:
             _, (_, _, freed) = self._states.popitem(last=False)
             self._bytes -= freed
+
+    def _rest(self, key: _Key) -> None:
+        """Drop the window of a small room that was not used lately."""
+        if key in self._states:
+            made, state, size = self._states[key]
+            self._bytes -= size
+            state.rest()
+            self._states[key] = self._counted(made, state)
+
+    def _counted(self, made: datetime, state: RoomState) -> tuple[datetime, RoomState, int]:
+        size = state.size_bytes()
+        self._bytes += size
+        return made, state, size
