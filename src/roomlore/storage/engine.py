@@ -82,9 +82,12 @@ class Compiled:
 
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows as they were before they were stored."""
-        for place in self.shown:
-            if any(isinstance(row[place], str) and MARK in row[place] for row in rows):
-                return [tuple(unescape(value) if isinstance(value, str) else value for value in row) for row in rows]
+        shown = self.shown
+        for row in rows:
+            for place in shown:
+                value = row[place]
+                if value.__class__ is str and MARK in value:
+                    return [tuple(unescape(cell) if isinstance(cell, str) else cell for cell in row) for row in rows]
         return rows
 
 
