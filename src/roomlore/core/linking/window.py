@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.clock import MOST_GAPS, RoomClock, on_clock, pace_of
+from roomlore.core.linking.kernel import Arrays, LinkKernel
 from roomlore.core.linking.reading import MAX_NAMED, READ_CHARACTERS, TRAITS, MessageReading, read, without_calls
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
@@ -136,7 +137,9 @@ class RoomWindow:
     sender. Python works on such numbers many times faster than numpy on arrays this short.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: LinkKernel | None = None) -> None:
+        self.kernel = kernel
+        self.arrays: Arrays | None = None
         self.end = self.within = SIZE
         self.pushed = 0
         self.alive = 0
@@ -177,9 +180,9 @@ class RoomWindow:
         self.speakers = np.zeros(rows, np.float32)
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
+    def of(cls, entries: Iterable[Entry], kernel: LinkKernel | None = None) -> "RoomWindow":
         """Return the window after these entries, in order of arrival; only the last `SIZE` matter."""
-        window = cls()
+        window = cls(kernel)
         for entry in list(entries)[-SIZE:]:
             window.push(entry)
         return window
@@ -287,10 +290,14 @@ class RoomWindow:
             return 0.0
         return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
 
+    def uses_of(self, words: Iterable[str]) -> list[int]:
+        """Return the rows that use each of these words, without words that nobody used."""
+        return [uses for word in words if (uses := self._uses.get(word))]
+
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
         words, and of all words together."""
-        uses_known = [uses for word in known if (uses := self._uses.get(word))]
+        uses_known = self.uses_of(known)
         rarities = [_RARITY[uses.bit_count()] for uses in uses_known]
         return uses_known, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(uses_known))
 
@@ -425,6 +432,14 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
+        if self.kernel is not None:
+            partner = self.kernel.write(self, me, named, entry, reading)
+            self._mark_row(row, me, named, reading)
+            if partner >= 0:
+                self._note_partner(row, partner)
+            self.end += 1
+            self.alive += 1
+            return
         at = message.at.timestamp()
         self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
         self.lean[row], self.across[row] = reading.lean, 0.0
