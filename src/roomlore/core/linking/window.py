@@ -151,6 +151,7 @@ class RoomWindow:
         self.addressing = self.answering = self.last = 0
         self.counts = np.zeros(SIZE * (2 + MAX_NAMED), np.float32)
         self._uses: dict[str, int] = {}
+        self._uses_ahead = 0
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
         self._agents: dict[str, int] = {}
@@ -292,7 +293,7 @@ class RoomWindow:
 
     def uses_of(self, words: Iterable[str]) -> list[int]:
         """Return the rows that use each of these words, without words that nobody used."""
-        return [uses for word in words if (uses := self._uses.get(word))]
+        return [uses >> self._uses_ahead for word in words if (uses := self._uses.get(word))]
 
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
@@ -424,7 +425,7 @@ class RoomWindow:
             self.names.drop(name)
         self.names.drop(sender)
         for word in reading.words:
-            _unmark(self._uses, word, bit)
+            _unmark(self._uses, word, bit << self._uses_ahead)
 
     def _write(self, entry: Entry, reading: MessageReading) -> None:
         if self.end == len(self.at):
@@ -452,7 +453,7 @@ class RoomWindow:
         self.alive += 1
 
     def _mark_row(self, row: int, me: int, named: list[int], reading: MessageReading) -> None:
-        bit, earlier_rows, uses = 1 << row, self.said.get(me, 0), self._uses
+        bit, earlier_rows, uses, used = 1 << row, self.said.get(me, 0), self._uses, 1 << row + self._uses_ahead
         self.counts[me + 1] += 1
         self.last = (self.last & ~earlier_rows) | bit
         self.said[me] = earlier_rows | bit
@@ -462,7 +463,7 @@ class RoomWindow:
         for name in named:
             self.called[name] = self.called.get(name, 0) | bit
         for word in reading.words:
-            uses[word] = uses.get(word, 0) | bit
+            uses[word] = uses.get(word, 0) | used
 
     def _look_back(self, row: int, me: int, reading: MessageReading) -> None:
         """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
@@ -557,9 +558,17 @@ class RoomWindow:
         self.kin[:size, size:] = 0.0
         for marks in (self.said, self.called, self.to, self.answered):
             marks.update([(name, rows >> moved) for name, rows in marks.items()])
-        self._uses = {word: rows >> moved for word, rows in self._uses.items()}
+        self._move_uses(moved)
         self.addressing >>= moved
         self.answering >>= moved
         self.last >>= moved
         self.within -= moved
         self.end = size
+
+    def _move_uses(self, moved: int) -> None:
+        """Move the rows of the words to the front. There are a thousand words, so that is done once in `SIZE` rows; until
+        then their rows are that many ahead."""
+        self._uses_ahead += moved
+        if self._uses_ahead >= SIZE:
+            self._uses = {word: rows >> self._uses_ahead for word, rows in self._uses.items()}
+            self._uses_ahead = 0
