@@ -8,6 +8,7 @@
 enum { LANES = 8 };
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t whole_lanes __attribute__((vector_size(4 * LANES)));
+typedef uint32_t bit_lanes __attribute__((vector_size(4 * LANES)));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -35,10 +36,10 @@ INLINE float sum_of(lanes added) {
 /* Return the natural logarithms of positive normal numbers, to about the last bit: the exponent's, and that of a mantissa
  * in [sqrt(1/2), sqrt(2)) by the series of log((1 + s) / (1 - s)). */
 INLINE lanes log_of(lanes numbers) {
-    const int32_t root_half = 0x3f3504f3;
-    const whole_lanes bits = (whole_lanes)numbers;
-    const whole_lanes exponent = (bits - root_half) >> 23;
-    const lanes mantissa = (lanes)(bits - exponent * (1 << 23));
+    const uint32_t root_half = 0x3f3504f3;
+    const bit_lanes bits = (bit_lanes)numbers;
+    const whole_lanes exponent = (whole_lanes)(bits - root_half) >> 23;
+    const lanes mantissa = (lanes)(bits - (bit_lanes)exponent * (1u << 23));
     const lanes s = (mantissa - 1.0f) / (mantissa + 1.0f), square = s * s;
     const lanes series = 2.0f + square * (2.0f / 3 + square * (2.0f / 5 + square * (2.0f / 7 + square * (2.0f / 9))));
     return __builtin_convertvector(exponent, lanes) * 0.693147181f + s * series;
