@@ -4,9 +4,11 @@ compiles for every platform on any.
 `ROOMLORE_KERNEL_PLATFORM` names the platform; it is this one otherwise."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -42,19 +44,20 @@ FLAGS = [
 
 class CustomBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """An editable installation gets the library beside its sources, without a compiler none."""
         platform = os.environ.get("ROOMLORE_KERNEL_PLATFORM") or this_platform()
-        for old in PACKAGE.glob("kernel.*"):
-            old.unlink()
-        if version == "editable" and not has_compiler():
-            self.app.display_warning(
-                "The kernel is not compiled without the package ziglang; roomlore works without it."
-            )
-            return
         name = library_name(platform)
-        compile_kernel(platform, PACKAGE / name)
+        if version == "editable":
+            if has_compiler():
+                compile_kernel(platform, PACKAGE / name)
+            else:
+                self.app.display_warning("Without the package ziglang there is no kernel. roomlore works without it.")
+            return
+        library = HERE / "build" / platform / name
+        compile_kernel(platform, library)
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False
-        build_data["artifacts"].append(f"src/roomlore_kernel/{name}")
+        build_data["force_include"][str(library)] = f"roomlore_kernel/{name}"
 
 
 def this_platform() -> str:
@@ -75,27 +78,24 @@ def library_name(platform: str) -> str:
     return f"kernel.{suffix}"
 
 
-def compile_kernel(platform: str, into: Path, *more: str) -> None:
+def compile_kernel(platform: str, into: Path) -> None:
     """Compile `link.c` once for each form, and all of them to one library."""
     target = TARGETS[platform]
-    objects = into.parent / "build"
-    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS, *more]
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS]
     if "windows" not in target:
         compiler.append("-fPIC")
-    objects.mkdir(exist_ok=True)
-    try:
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as folder:
         made = []
         for form, flags in FORMS[target.partition("-")[0]].items():
-            made.append(objects / f"link_{form}.o")
-            _run([*compiler, *flags, f"-DFORM={form}", "-c", "link.c", "-o", made[-1]])
-        _run([*compiler, "-shared", "-s", "kernel.c", "write.c", *made, "-lm", "-o", into])
-    finally:
-        for left in objects.iterdir():
-            left.unlink()
-        objects.rmdir()
-        for left in (into.with_suffix(".pdb"), into.with_suffix(".lib"), into.with_name("link.lib")):
-            left.unlink(missing_ok=True)
+            made.append(f"{folder}/link_{form}.o")
+            _run(*compiler, *flags, f"-DFORM={form}", "-c", "link.c", "-o", made[-1])
+        library = Path(folder, into.name)
+        _run(*compiler, "-shared", "-s", "kernel.c", "write.c", *made, "-lm", "-o", library)
+        # Not over the old one, which a process may have loaded.
+        into.unlink(missing_ok=True)
+        shutil.copy(library, into)
 
 
-def _run(command: list[object]) -> None:
+def _run(*command: object) -> None:
     subprocess.run([*map(str, command)], cwd=SOURCES, check=True)

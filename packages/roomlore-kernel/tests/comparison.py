@@ -11,7 +11,7 @@ from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.calibration import USUAL, Habits
 from roomlore.core.linking.features import PAIR, SELF, view
 from roomlore.core.linking.kernel import ARRAYS
-from roomlore.core.linking.model import link
+from roomlore.core.linking.model import MAX_THREAD_CANDIDATES, MIN_SHARE, link
 from roomlore.core.linking.window import CANDIDATES, UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, MessageFeatures, StoredMessage
 
@@ -38,6 +38,11 @@ def features_of(window: RoomWindow, message: StoredMessage, features: MessageFea
     return seen[0]
 
 
+def _most_left_out(shares: dict[int, float]) -> float:
+    """Return the greatest share that one that is not kept may have."""
+    return min(shares.values()) if len(shares) == MAX_THREAD_CANDIDATES else MIN_SHARE
+
+
 @dataclass
 class Differences:
     """`links`: of the messages that were linked otherwise; `shares`: the greatest of any probability; `features`: the
@@ -53,8 +58,10 @@ class Differences:
         if (one.kind, one.thread, one.parent) != (other.kind, other.thread, other.parent):
             self.links.append((one, other))
         ours, theirs = one.thread_candidates.by_arrival(), other.thread_candidates.by_arrival()
-        # One that only one of them keeps has hardly more than the least share.
-        apart = [abs(ours.get(arrival, 0.01) - theirs.get(arrival, 0.01)) for arrival in ours.keys() | theirs.keys()]
+        left = _most_left_out(ours), _most_left_out(theirs)
+        apart = [
+            abs(ours.get(arrival, left[0]) - theirs.get(arrival, left[1])) for arrival in ours.keys() | theirs.keys()
+        ]
         apart += [
             abs(one.parent_probability - other.parent_probability),
             abs(one.new_probability - other.new_probability),

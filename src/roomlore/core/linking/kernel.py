@@ -42,6 +42,8 @@ class KernelLibrary(Protocol):
 
     def sizes(self) -> tuple[int, ...]: ...
 
+    def form(self) -> str: ...
+
     def link(
         self,
         window: int,
@@ -101,6 +103,8 @@ class LinkKernel:
         self._model = np.frombuffer(struct.pack(f"2q{len(weights)}P", hidden, inner, *addresses), np.uint8)
         self._model_address = self._model.ctypes.data
         self._guess_bytes = library.sizes()[4]
+        self.form = library.form()
+        """For which processors the code was compiled."""
 
     def arrays(self, window: RoomWindow) -> Arrays:
         """Return the addresses of a window's arrays, found once."""
