@@ -202,6 +202,7 @@ class Lore:
             room_cache_bytes=shared.rooms.size_bytes,
             embedding=shared.indexing.embedder is not None,
             quotas=shared.settings.quotas.limits(),
+            link_kernel=shared.settings.work.link_kernel,
         )
         return import_processes(count, given=given, due=shared.imports_due, telemetry=shared.telemetry)
 

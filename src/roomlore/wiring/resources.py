@@ -343,7 +343,7 @@ async def make_resources(
 ) -> Resources:
     """Return everything but the storage, closed with `closing`; background work, which uses it, is closed first.
     `whole`: make every part now, else each when it is first used; with background work all are made."""
-    clock, model = SystemClock(), load_link_model()
+    clock, model = SystemClock(), load_link_model(compiled=settings.work.link_kernel)
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
     jobs = InProcessJobs(telemetry=telemetry)
     common = Common(

@@ -64,7 +64,7 @@ class RoomState:
     def window(self) -> RoomWindow:
         """The window over the entries, built on first use."""
         if self._window is None:
-            self._window = RoomWindow.of(self.entries)
+            self._window = RoomWindow.of(self.entries, self.model.kernel)
         return self._window
 
     def make_window_anew(self) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.clock import MOST_GAPS, RoomClock, on_clock, pace_of
+from roomlore.core.linking.kernel import Arrays, LinkKernel
 from roomlore.core.linking.reading import MAX_NAMED, READ_CHARACTERS, TRAITS, MessageReading, read, without_calls
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
@@ -136,7 +137,9 @@ class RoomWindow:
     sender. Python works on such numbers many times faster than numpy on arrays this short.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: LinkKernel | None = None) -> None:
+        self.kernel = kernel
+        self.arrays: Arrays | None = None
         self.end = self.within = SIZE
         self.pushed = 0
         self.alive = 0
@@ -148,6 +151,7 @@ class RoomWindow:
         self.addressing = self.answering = self.last = 0
         self.counts = np.zeros(SIZE * (2 + MAX_NAMED), np.float32)
         self._uses: dict[str, int] = {}
+        self._uses_ahead = 0
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
         self._agents: dict[str, int] = {}
@@ -177,9 +181,9 @@ class RoomWindow:
         self.speakers = np.zeros(rows, np.float32)
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
+    def of(cls, entries: Iterable[Entry], kernel: LinkKernel | None = None) -> "RoomWindow":
         """Return the window after these entries, in order of arrival; only the last `SIZE` matter."""
-        window = cls()
+        window = cls(kernel)
         for entry in list(entries)[-SIZE:]:
             window.push(entry)
         return window
@@ -287,10 +291,14 @@ class RoomWindow:
             return 0.0
         return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
 
+    def uses_of(self, words: Iterable[str]) -> list[int]:
+        """Return the rows that use each of these words, without words that nobody used."""
+        return [uses >> self._uses_ahead for word in words if (uses := self._uses.get(word))]
+
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
         words, and of all words together."""
-        uses_known = [uses for word in known if (uses := self._uses.get(word))]
+        uses_known = self.uses_of(known)
         rarities = [_RARITY[uses.bit_count()] for uses in uses_known]
         return uses_known, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(uses_known))
 
@@ -417,7 +425,7 @@ class RoomWindow:
             self.names.drop(name)
         self.names.drop(sender)
         for word in reading.words:
-            _unmark(self._uses, word, bit)
+            _unmark(self._uses, word, bit << self._uses_ahead)
 
     def _write(self, entry: Entry, reading: MessageReading) -> None:
         if self.end == len(self.at):
@@ -425,6 +433,14 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
+        if self.kernel is not None:
+            partner = self.kernel.write(self, me, named, entry, reading)
+            self._mark_row(row, me, named, reading)
+            if partner >= 0:
+                self._note_partner(row, partner)
+            self.end += 1
+            self.alive += 1
+            return
         at = message.at.timestamp()
         self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
         self.lean[row], self.across[row] = reading.lean, 0.0
@@ -437,7 +453,7 @@ class RoomWindow:
         self.alive += 1
 
     def _mark_row(self, row: int, me: int, named: list[int], reading: MessageReading) -> None:
-        bit, earlier_rows, uses = 1 << row, self.said.get(me, 0), self._uses
+        bit, earlier_rows, uses, used = 1 << row, self.said.get(me, 0), self._uses, 1 << row + self._uses_ahead
         self.counts[me + 1] += 1
         self.last = (self.last & ~earlier_rows) | bit
         self.said[me] = earlier_rows | bit
@@ -447,7 +463,7 @@ class RoomWindow:
         for name in named:
             self.called[name] = self.called.get(name, 0) | bit
         for word in reading.words:
-            uses[word] = uses.get(word, 0) | bit
+            uses[word] = uses.get(word, 0) | used
 
     def _look_back(self, row: int, me: int, reading: MessageReading) -> None:
         """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
@@ -542,9 +558,17 @@ class RoomWindow:
         self.kin[:size, size:] = 0.0
         for marks in (self.said, self.called, self.to, self.answered):
             marks.update([(name, rows >> moved) for name, rows in marks.items()])
-        self._uses = {word: rows >> moved for word, rows in self._uses.items()}
+        self._move_uses(moved)
         self.addressing >>= moved
         self.answering >>= moved
         self.last >>= moved
         self.within -= moved
         self.end = size
+
+    def _move_uses(self, moved: int) -> None:
+        """Move the rows of the words to the front. There are a thousand words, so that is done once in `SIZE` rows; until
+        then their rows are that many ahead."""
+        self._uses_ahead += moved
+        if self._uses_ahead >= SIZE:
+            self._uses = {word: rows >> self._uses_ahead for word, rows in self._uses.items()}
+            self._uses_ahead = 0
