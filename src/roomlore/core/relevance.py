@@ -214,7 +214,8 @@ class RelevanceScorer:
     def _time_decay(self, target: StoredMessage, candidate: StoredMessage) -> float:
         """Return the time decay. The gap counts the same in both directions, since clocks may run backwards."""
         gap = abs((target.at - candidate.at).total_seconds())
-        return float(0.5 ** (gap / self._half_life))
+        decay: float = 0.5 ** (gap / self._half_life)
+        return decay
 
 
 def as_row(signals: Signals) -> tuple[float, ...]:
@@ -231,13 +232,12 @@ def as_row(signals: Signals) -> tuple[float, ...]:
 def _reply_chain(view: RoomView, candidate: Entry) -> float:
     """Return the largest value that applies. A path longer than `MAX_HOPS` counts as none. The root itself belongs to
     its thread."""
-    target = view.target.message
     hops = view.hops.get(candidate.message.id)
     if hops:
         return float(0.5 ** (hops - 1))
-    if addresses(view.target, candidate):
+    if view.target.features.addressed and addresses(view.target, candidate):
         return ADDRESSED
-    return SAME_ROOT if same_root(target, candidate.message) else 0.0
+    return SAME_ROOT if same_root(view.target.message, candidate.message) else 0.0
 
 
 def addresses(target: Entry, candidate: Entry) -> bool:
@@ -291,9 +291,9 @@ def _mention_relation(view: RoomView, candidate: Entry) -> float:
 
 
 def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
-    shared = view.own_keywords.intersection(candidate.features.keywords)
-    if not shared:
+    if view.own_keywords.isdisjoint(candidate.features.keywords):
         return 0.0
+    shared = view.own_keywords.intersection(candidate.features.keywords)
     smaller = min(view.own_rarity, _rarity(view, candidate.features.keywords))
     return min(1.0, _rarity(view, shared) / smaller)
 

@@ -5,6 +5,7 @@ searched they stand one after another, with empty rows between them so that mess
 and the statistics are those of the messages that may be shown: nothing else changes a score.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,18 @@ from numpy.typing import NDArray
 from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.mentions import NOBODY, Naming, Renaming, naming_of, renamed
 from roomlore.core.models import Room
-from roomlore.core.search.hits import NEIGHBOURHOOD, FactRows, Floats, Ints, MessageFacts, Nearest, Postings
+from roomlore.core.search.hits import (
+    MAX_COUNT,
+    NEIGHBOURHOOD,
+    FactRows,
+    Floats,
+    Ints,
+    MessageFacts,
+    Nearest,
+    Postings,
+    RoomWords,
+)
+from roomlore.core.search.query import spell
 from roomlore.core.text import alike, fold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,7 +73,49 @@ def renewed(facts: MessageFacts, rows: FactRows, *, revision: int) -> MessageFac
         sender_ids=tuple(people),
         sender_names=tuple(people.values()),
         naming=_naming(facts, people, spoke),
+        words=_words(facts, rows) if kept.size == facts.arrivals.size and visible.all() else None,
         **columns,
+    )
+
+
+def _words(facts: MessageFacts, rows: FactRows) -> RoomWords | None:
+    """Return the words with those of messages that follow all others; None if not all are known."""
+    known = facts.words
+    if rows.words is None or (known is None and facts.arrivals.size):
+        return None
+    numbers = {} if known is None else known.numbers
+    first = facts.arrivals.size
+    told = [
+        (numbers.setdefault(word, len(numbers)), row, min(count, MAX_COUNT))
+        for row, text in enumerate(rows.words, first)
+        for word, count in Counter(text.split(" ") if text else ()).items()
+    ]
+    added = np.ascontiguousarray(np.array(told, np.int32).reshape(-1, 3).T)
+    if known is None:
+        return RoomWords(numbers=numbers, words=added[0], rows=added[1], counts=added[2])
+    columns = ((known.words, added[0]), (known.rows, added[1]), (known.counts, added[2]))
+    words, message_rows, counts = map(np.concatenate, columns)
+    return RoomWords(numbers=numbers, words=words, rows=message_rows, counts=counts)
+
+
+def look_up(facts: MessageFacts, room: Room, words: Sequence[str]) -> Postings:
+    """Return the postings of these distinct words in a room whose words are kept with its facts."""
+    assert facts.words is not None
+    known = facts.words
+    place = np.full(len(known.numbers) + 1, -1)
+    place[[known.numbers.get(spell(word), -1) for word in words]] = np.arange(len(words))
+    place[-1] = -1
+    places_found = place[known.words]
+    found = np.flatnonzero(places_found >= 0)
+    found = found[places_found[found].argsort(kind="stable")]
+    rows = known.rows[found]
+    return Postings(
+        room=room,
+        words=tuple(words),
+        ends=np.bincount(places_found[found], minlength=len(words)).cumsum(),
+        arrivals=facts.arrivals[rows],
+        counts=known.counts[found].astype(np.int64),
+        lengths=facts.lengths[rows],
     )
 
 
@@ -250,6 +304,7 @@ def part_of(room_id: str, facts: MessageFacts, arrivals: Ints, names: Mapping[st
         sender_ids=tuple(known),
         sender_names=tuple(names.get(sender, "") for sender in known),
         naming=NOBODY,
+        words=None,
         arrivals=arrivals,
         senders=np.array([known[sender] for sender in ids], np.int64),
         parents=np.zeros(at.size, np.int64),

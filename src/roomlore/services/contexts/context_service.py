@@ -29,11 +29,10 @@ from roomlore.services.contexts.strategies import (
     STRATEGIES,
     CandidateReader,
     Explainer,
-    InMemory,
+    RoomsInMemory,
     Strategy,
     choose,
     explain,
-    nothing_in_memory,
 )
 from roomlore.services.contexts.usage_service import UsageRecorder
 
@@ -156,7 +155,7 @@ class ContextService(Service):
         zone: tzinfo = UTC,
         recording: bool = True,
         strategies: Mapping[str, Strategy] = STRATEGIES,
-        in_memory: InMemory = nothing_in_memory,
+        rooms: RoomsInMemory | None = None,
     ) -> None:
         super().__init__(backends)
         self._tenant = tenant
@@ -168,7 +167,7 @@ class ContextService(Service):
         self._recording = recording
         self._zone = zone
         self._size = partial(rendered_tokens, zone=zone, count=backends.tokens.count)
-        self._in_memory = in_memory
+        self._rooms = rooms
 
     async def build(
         self,
@@ -313,7 +312,7 @@ class ContextService(Service):
         return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
     def _gatherer(self, work: "UnitOfWork", past: Past = NOTHING_FAR) -> CandidateReader:
-        return CandidateReader(work=work, past=past, in_memory=self._in_memory)
+        return CandidateReader(work=work, past=past, rooms=self._rooms)
 
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
         """Return the request of a call with these arguments, None for those that are left out."""
@@ -330,9 +329,18 @@ class ContextService(Service):
         return target
 
     async def _target(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> Target | None:
-        return await work.messages.target(
-            room_id=room_id, message_id=message_id, window=self._options.max_context_messages
-        )
+        window = self._options.max_context_messages
+        target = self._target_in_memory(room_id, message_id, window)
+        if target is not None and await work.rooms.is_current(target.room):
+            return target
+        return await work.messages.target(room_id=room_id, message_id=message_id, window=window)
+
+    def _target_in_memory(self, room_id: str, message_id: str | None, window: int) -> Target | None:
+        """Return the target as it was when this process last wrote to the room; None if that is not in memory."""
+        if self._rooms is None or (room := self._rooms.newest(self._tenant, room_id)) is None:
+            return None
+        state = self._rooms.state(room)
+        return None if state is None else state.target(room, message_id, window)
 
     async def _missing(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> NotFound:
         """Return the error: there is no such room, or not such a message in it."""

@@ -2,12 +2,11 @@
 
 from asyncio import CancelledError, Future, get_running_loop
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from roomlore.core.linking.room import RoomState
-from roomlore.core.models import Entry, Room
+from roomlore.core.linking.room import MOST_COUNTED, RoomState
+from roomlore.core.models import Room
 from roomlore.ports.coordination import Telemetry
 
 _Key = tuple[str, str]
@@ -116,7 +115,7 @@ class RoomCache:
         self.size_bytes = size_bytes
         self._bytes = 0
         self._telemetry = telemetry
-        self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
+        self._states: OrderedDict[_Key, tuple[Room, RoomState, int]] = OrderedDict()
         self._shared: dict[_Key, int] = {}
         self.turns = Turns()
         """Of the writers to these rooms."""
@@ -128,17 +127,27 @@ class RoomCache:
     def take(self, room: Room) -> RoomState | None:
         """Return the room's state, which may be of an earlier revision. It leaves the cache: a batch that fails must
         not spoil it."""
-        made, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
+        known, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
         self._bytes -= size
-        return state if made == room.created_at else None
+        return state if known is not None and known.created_at == room.created_at else None
 
-    def entries(self, room: Room) -> Sequence[Entry]:
-        """Return the newest entries of the room as they are stored, in order of arrival; none unless the room is in
-        memory at this revision."""
-        made, state, _ = self._states.get((room.tenant, room.room_id), (None, None, 0))
-        if state is None or made != room.created_at or state.revision != room.revision:
-            return ()
-        return state.entries
+    def newest(self, tenant: str, room_id: str) -> Room | None:
+        """Return the room as it was when this process last wrote to it; None if it is not in memory."""
+        known = self._states.get((tenant, room_id))
+        return None if known is None else known[0]
+
+    def state(self, room: Room) -> RoomState | None:
+        """Return the state of the room, to read from at once; None unless it is in memory at this revision."""
+        known, state, _ = self._states.get((room.tenant, room.room_id), (None, None, 0))
+        if known is None or state is None or known.created_at != room.created_at or state.revision != room.revision:
+            return None
+        return state
+
+    def count_keywords(self, room: Room, counts: Mapping[str, int] | None = None) -> None:
+        """Keep the keyword counts of a room at this revision with its state, by default those of its entries."""
+        if (state := self.state(room)) is not None:
+            state.count_keywords(counts)
+            self.keep(room, state)
 
     def tell(self, room: Room, result: Literal["hit", "followed", "miss"]) -> None:
         """Note what became of the state of a room: used as it was, with what others had added, or not at all."""
@@ -164,9 +173,11 @@ class RoomCache:
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""
         state.revision = room.revision
+        if room.messages > MOST_COUNTED:
+            state.drop_counts()
         key, size = (room.tenant, room.room_id), state.size_bytes()
         self._bytes += size - self._states.pop(key, (None, None, 0))[2]
-        self._states[key] = room.created_at, state, size
+        self._states[key] = room, state, size
         while self._bytes > self.size_bytes:
             _, (_, _, freed) = self._states.popitem(last=False)
             self._bytes -= freed
