@@ -63,14 +63,17 @@ class Weights:
 
 
 class Rarity(dict[str, float]):
-    """Keyword to its rarity among the messages; a keyword without a count is in no message."""
+    """Keyword to its rarity among the messages, reckoned when it is first asked for; a keyword without a count is in no
+    message."""
 
     def __init__(self, messages: int, counts: Mapping[str, int]) -> None:
-        super().__init__({keyword: rarity(count, messages) for keyword, count in counts.items()})
-        self._unknown = rarity(0, messages)
+        super().__init__()
+        self._messages = messages
+        self._counts = counts
 
     def __missing__(self, keyword: str) -> float:
-        return self._unknown
+        value = self[keyword] = rarity(self._counts.get(keyword, 0), self._messages)
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -389,7 +389,7 @@ class ThreadReading(InRoom):
         rows = await self._rows(_COUNTS, room_id, keywords=names_text(keywords))
         return dict(rows)
 
-    async def every_keyword_count(self, room: Room) -> dict[str, int] | None:
+    async def every_keyword_count(self, *, room: Room) -> dict[str, int] | None:
         """Return the counts of all keywords of the room at its revision; None if it is not at it, or has none."""
         stamp = {"revision": room.revision, "created_at": to_micros(room.created_at)}
         return dict(await self._rows(_EVERY_COUNT, room.room_id, **stamp)) or None

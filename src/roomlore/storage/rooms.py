@@ -286,7 +286,7 @@ class Rooms(Repository):
         rows = await self._sql.fetch(_FIND, tenant=self._tenant, room_id=room_id)
         return ROOM.read(rows[0]) if rows else None
 
-    async def is_current(self, room: Room) -> bool:
+    async def is_current(self, *, room: Room) -> bool:
         """Return True if nothing of the room changed since it was read."""
         rows = await self._sql.fetch(_REVISION, tenant=self._tenant, room_id=room.room_id)
         return bool(rows) and rows[0] == (room.revision, to_micros(room.created_at))

@@ -330,17 +330,12 @@ class ContextService(Service):
 
     async def _target(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> Target | None:
         window = self._options.max_context_messages
-        target = self._target_in_memory(room_id, message_id, window)
-        if target is not None and await work.rooms.is_current(target.room):
-            return target
+        if self._rooms is not None and (room := self._rooms.newest(self._tenant, room_id)) is not None:
+            state = self._rooms.state(room)
+            target = None if state is None else state.target(room, message_id, window)
+            if target is not None and await self._rooms.is_current(work, room):
+                return target
         return await work.messages.target(room_id=room_id, message_id=message_id, window=window)
-
-    def _target_in_memory(self, room_id: str, message_id: str | None, window: int) -> Target | None:
-        """Return the target as it was when this process last wrote to the room; None if that is not in memory."""
-        if self._rooms is None or (room := self._rooms.newest(self._tenant, room_id)) is None:
-            return None
-        state = self._rooms.state(room)
-        return None if state is None else state.target(room, message_id, window)
 
     async def _missing(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> NotFound:
         """Return the error: there is no such room, or not such a message in it."""

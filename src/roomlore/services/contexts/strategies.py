@@ -63,6 +63,9 @@ class RoomsInMemory(Protocol):
     def state(self, room: Room) -> RoomState | None:
         """Return the state of the room at its revision, None if it is not in memory."""
 
+    async def is_current(self, work: "UnitOfWork", room: Room) -> bool:
+        """Return True if nothing of the room changed since it was read."""
+
     def count_keywords(self, room: Room, counts: Mapping[str, int] | None = None) -> None:
         """Keep the keyword counts of a room at this revision with its state, by default those of its entries."""
 
@@ -224,31 +227,27 @@ class CandidateReader:
 
     async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Look up only the words of messages that share one with the target: no others can count."""
+        room = target.room
+        if (counts := await self._counts_in_memory(room)) is not None:
+            return RoomView(target=target.entry, pool=pool, messages=room.messages, counts=counts)
         mine = frozenset(target.entry.features.keywords)
         sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
-        wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else frozenset[str]()
-        counts = await self._counts(target.room, wanted) if wanted else {}
-        return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
+        wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else ()
+        counts = await self._work.messages.keyword_counts(room_id=room.room_id, keywords=list(wanted))
+        return RoomView(target=target.entry, pool=pool, messages=room.messages, counts=counts)
 
-    async def _counts(self, room: Room, keywords: Collection[str]) -> Mapping[str, int]:
+    async def _counts_in_memory(self, room: Room) -> Mapping[str, int] | None:
+        """Return the counts of all keywords of a small room in memory, read if they are not kept with it yet."""
         state = self._state(room)
-        known = None if state is None else state.keyword_counts or await self._counted(room, state)
-        if known is None:
-            return await self._work.messages.keyword_counts(room_id=room.room_id, keywords=list(keywords))
-        return {keyword: known[keyword] for keyword in keywords if keyword in known}
-
-    async def _counted(self, room: Room, state: RoomState) -> Mapping[str, int] | None:
-        """Return the counts of all keywords of a room in memory, from now on kept with it; None if there are many."""
-        assert self._rooms is not None
-        if room.messages > MOST_COUNTED:
+        if self._rooms is None or state is None or room.messages > MOST_COUNTED:
             return None
-        counts = None
-        if not state.holds_all:
-            counts = await self._work.messages.every_keyword_count(room)
-            if counts is None:
+        if state.keyword_counts is None:
+            every = None if state.holds_all else await self._work.messages.every_keyword_count(room=room)
+            if every is None and not state.holds_all:
                 return None
-        self._rooms.count_keywords(room, counts)
-        return counts if counts is not None else state.keyword_counts
+            self._rooms.count_keywords(room, every)
+            state = self._state(room)  # it may have changed meanwhile
+        return None if state is None else state.keyword_counts
 
 def _hours_before(at: datetime, hours: float) -> datetime:
     """Return the time so many hours earlier, or the earliest time there is: platforms write year 1 for an unknown

@@ -2,14 +2,21 @@
 
 from asyncio import CancelledError, Future, get_running_loop
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 from roomlore.core.linking.room import MOST_COUNTED, RoomState
 from roomlore.core.models import Room
 from roomlore.ports.coordination import Telemetry
 
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
+    from roomlore.storage.stamps import Stamp
+
 _Key = tuple[str, str]
+_STAMPED = 10_000
+"""The most rooms of which it is known when they were current."""
 _SHARED = 10_000
 """The most rooms that are known to be written to by other processes."""
 _STAYS_SHARED = 8
@@ -108,11 +115,21 @@ class RoomCache:
     process.
 
     A state is only used at the stored revision. If another process has added messages, they are taken in; a room that
-    was changed in another way, or removed and created again, is read again.
+    was changed in another way, or removed and created again, is read again. `stamp_of`: return the stamp of a room, None
+    if there is none.
     """
 
-    def __init__(self, *, size_bytes: int, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        *,
+        size_bytes: int,
+        telemetry: Telemetry,
+        stamp_of: Callable[[str, str], "Stamp | None"] = lambda *_: None,
+    ) -> None:
         self.size_bytes = size_bytes
+        self._stamp_of = stamp_of
+        self._current: OrderedDict[_Key, tuple[datetime, int, Stamp]] = OrderedDict()
+        """Of each room the revision that is the present one as long as the room has this stamp."""
         self._bytes = 0
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[Room, RoomState, int]] = OrderedDict()
@@ -169,6 +186,25 @@ class RoomCache:
     def are_shared(self, tenant: str, room_ids: Iterable[str]) -> bool:
         """Return True if other processes wrote to one of these rooms lately."""
         return any((tenant, room_id) in self._shared for room_id in room_ids)
+
+    async def is_current(self, work: "UnitOfWork", room: Room) -> bool:
+        """Return True if nothing of the room changed since it was read. That takes no statement if nobody else wrote
+        since this was last known."""
+        stamp = self._stamp_of(room.tenant, room.room_id)
+        known = (room.created_at, room.revision, stamp)
+        if stamp is not None and self._current.get((room.tenant, room.room_id)) == known:
+            return True
+        if not await work.rooms.is_current(room=room):
+            return False
+        self.stamp(room, stamp)
+        return True
+
+    def stamp(self, room: Room, stamp: "Stamp | None") -> None:
+        """Note that the room is at this revision as long as it has this stamp."""
+        if stamp is not None:
+            self._current[room.tenant, room.room_id] = room.created_at, room.revision, stamp
+            if len(self._current) > _STAMPED:
+                self._current.popitem(last=False)
 
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""

@@ -298,7 +298,7 @@ class MessageSearch(Searching):
         """Return the room as it is now. `searched`: as it was when it was searched last."""
         rooms = (self._rooms.newest(self._tenant, room_id), searched)
         newest = max((room for room in rooms if room), key=lambda room: room.revision, default=None)
-        if newest is not None and await work.rooms.is_current(newest):
+        if newest is not None and await self._rooms.is_current(work, newest):
             return newest
         room = await work.rooms.find(room_id=room_id)
         if room is None:
