@@ -75,8 +75,8 @@ MISSED, SURENESS = 150.0, 4
 """A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as a superfluous one."""
 MOST_HITS = 40
 _TURNS = 20
-_REACH = 8
-"""The number of later messages that are searched for an answer."""
+_AFTER = np.arange(1, 9)
+"""The distances of the later messages that are searched for an answer."""
 _BEGIN, _END = 1_000, 500
 """Characters read at the beginning and at the end of a long message."""
 _DAY = 1_440.0
@@ -317,11 +317,16 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
 def _turns(facts: MessageFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
     """Return the links of the hits in these rows: (arrival of the hit, arrival of the linked message, the feature of
     the link, its probability)."""
+    parents = facts.parents[rows]
+    after = rows[:, None] + _AFTER
+    children = np.minimum(after, facts.arrivals.size - 1)
+    answering = (after < facts.arrivals.size) & (facts.parents[children] == facts.arrivals[rows][:, None])
+    hits, odds = facts.arrivals[rows].tolist(), facts.parent_odds[rows].tolist()
+    known = (rows_of(facts, parents) >= 0).tolist()
     turns = []
-    for row in rows.tolist():
-        hit, parent = int(facts.arrivals[row]), int(facts.parents[row])
-        if rows_of(facts, np.array([parent]))[0] >= 0:
-            turns.append((hit, parent, 2, float(facts.parent_odds[row])))
-        after = np.flatnonzero(facts.parents[row + 1 : row + 1 + _REACH] == hit) + row + 1
-        turns += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
+    for place, parent in enumerate(parents.tolist()):
+        if known[place]:
+            turns.append((hits[place], parent, 2, odds[place]))
+        for child in children[place][answering[place]].tolist():
+            turns.append((hits[place], int(facts.arrivals[child]), 3, float(facts.parent_odds[child])))
     return turns

@@ -62,17 +62,15 @@ class Weights:
         return tuple(share / math.fsum(shares) for share in shares)
 
 
-class Rarity(dict[str, float]):
-    """Keyword to its rarity among the messages, reckoned when it is first asked for; a keyword without a count is in no
-    message."""
+class _Rarity(dict[int, float]):
+    """The number of messages that have a keyword to its rarity among all messages: most keywords share few numbers."""
 
-    def __init__(self, messages: int, counts: Mapping[str, int]) -> None:
+    def __init__(self, messages: int) -> None:
         super().__init__()
         self._messages = messages
-        self._counts = counts
 
-    def __missing__(self, keyword: str) -> float:
-        value = self[keyword] = rarity(self._counts.get(keyword, 0), self._messages)
+    def __missing__(self, having: int) -> float:
+        value = self[having] = rarity(having, self._messages)
         return value
 
 
@@ -122,12 +120,17 @@ class RoomView:
     @cached_property
     def own_rarity(self) -> float:
         """The summed rarity of the target's keywords."""
-        return _rarity(self, self.own_keywords)
+        return self.rarity(self.own_keywords)
+
+    def rarity(self, keywords: Iterable[str]) -> float:
+        """Return the summed rarity of keywords in the room, exactly rounded, so that the order of a set does not
+        matter. A keyword without a count is in no message."""
+        by_count, counts = self._rarity, self.counts
+        return math.fsum([by_count[counts.get(keyword, 0)] for keyword in keywords])
 
     @cached_property
-    def rarity(self) -> "Rarity":
-        """Keyword to its rarity in the room."""
-        return Rarity(self.messages, self.counts)
+    def _rarity(self) -> _Rarity:
+        return _Rarity(self.messages)
 
     @cached_property
     def own_keywords(self) -> frozenset[str]:
@@ -297,10 +300,5 @@ def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
     if view.own_keywords.isdisjoint(candidate.features.keywords):
         return 0.0
     shared = view.own_keywords.intersection(candidate.features.keywords)
-    smaller = min(view.own_rarity, _rarity(view, candidate.features.keywords))
-    return min(1.0, _rarity(view, shared) / smaller)
-
-
-def _rarity(view: RoomView, keywords: Iterable[str]) -> float:
-    """Return the summed rarity, exactly rounded, so that the order of a set does not matter."""
-    return math.fsum(map(view.rarity.__getitem__, keywords))
+    smaller = min(view.own_rarity, view.rarity(candidate.features.keywords))
+    return min(1.0, view.rarity(shared) / smaller)
