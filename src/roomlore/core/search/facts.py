@@ -5,7 +5,6 @@ searched they stand one after another, with empty rows between them so that mess
 and the statistics are those of the messages that may be shown: nothing else changes a score.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -34,6 +33,7 @@ from roomlore.core.text import alike, fold
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 _LIKELY_PARENT = 0.3
+_WORD_BITS = 32
 _NONE, _NO_ODDS, _NOT_ONE = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.bool_)
 _NO_FACTS = MessageFacts(
     revision=0,
@@ -84,18 +84,19 @@ def _words(facts: MessageFacts, rows: FactRows) -> RoomWords | None:
     if rows.words is None or (known is None and facts.arrivals.size):
         return None
     numbers = {} if known is None else known.numbers
-    first = facts.arrivals.size
-    told = [
-        (numbers.setdefault(word, len(numbers)), row, min(count, MAX_COUNT))
-        for row, text in enumerate(rows.words, first)
-        for word, count in Counter(text.split(" ") if text else ()).items()
-    ]
-    added = np.ascontiguousarray(np.array(told, np.int32).reshape(-1, 3).T)
+    words, sizes = list[int](), []
+    for text in rows.words:
+        told = text.split(" ") if text else []
+        words += [numbers.setdefault(word, len(numbers)) for word in told]
+        sizes.append(len(told))
+    message_rows = np.repeat(np.arange(facts.arrivals.size, facts.arrivals.size + len(sizes)), sizes)
+    pairs, counts = np.unique(message_rows << _WORD_BITS | np.array(words, np.int64), return_counts=True)
+    columns = (pairs & (1 << _WORD_BITS) - 1, pairs >> _WORD_BITS, np.minimum(counts, MAX_COUNT))
+    added = [column.astype(np.int32) for column in columns]
     if known is None:
-        return RoomWords(numbers=numbers, words=added[0], rows=added[1], counts=added[2])
-    columns = ((known.words, added[0]), (known.rows, added[1]), (known.counts, added[2]))
-    words, message_rows, counts = map(np.concatenate, columns)
-    return RoomWords(numbers=numbers, words=words, rows=message_rows, counts=counts)
+        return RoomWords(numbers, *added)
+    before = (known.words, known.rows, known.counts)
+    return RoomWords(numbers, *map(np.concatenate, zip(before, added, strict=True)))
 
 
 def look_up(facts: MessageFacts, room: Room, words: Sequence[str]) -> Postings:

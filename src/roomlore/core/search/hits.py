@@ -104,7 +104,7 @@ class Postings:
     lengths: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class RoomWords:
     """The indexed words of the messages of a room, one row for each distinct word of a message: the number of the word,
     the message as an index into the columns of its facts, and how often the word occurs in it.
