@@ -446,10 +446,10 @@ class Storage:
             self._writes.note(None, None)
             yield connection
 
-    def stamp(self, tenant: str, room_id: str, writer: Connection | None = None) -> Stamp | None:
-        """Return the stamp of a room, without a statement; None while this process writes, and with a server, which
-        does not tell it. `writer`: the connection of a unit of work that writes: the stamp is that of the room as it
-        leaves it."""
+    def stamp(self, tenant: str = "", room_id: str = "", writer: Connection | None = None) -> Stamp | None:
+        """Return the stamp of a room, or of what belongs to no room, without a statement; None while this process
+        writes, and with a server, which does not tell it. `writer`: the connection of a unit of work that writes: the
+        stamp is that of the room as it leaves it."""
         if self._readers is self._writers or (writer is None and self._gate and self._gate.locked()):
             return None
         writer = writer or self._writers.idle()
