@@ -24,7 +24,7 @@ class KeyService(Service):
         super().__init__(backends)
         self._tenant = tenant
         self._exists = False
-        self._none_at: "Stamp | None" = None
+        self._none_at: Stamp | None = None
 
     async def create(self, name: str, *, scopes: Sequence[str] = ("read", "write")) -> tuple[ApiKey, str]:
         """Return a new key and its secret (256 random bits), which is not stored and cannot be shown again."""

@@ -242,7 +242,9 @@ _COUNTS = Statement(
 _EVERY_COUNT = Statement(
     lambda: (
         select(_words.c.keyword, _words.c.messages)
-        .select_from(_words.join(_rooms, and_(_rooms.c.room_key == _words.c.room_key, _rooms.c.tenant == _words.c.tenant)))
+        .select_from(
+            _words.join(_rooms, and_(_rooms.c.room_key == _words.c.room_key, _rooms.c.tenant == _words.c.tenant))
+        )
         .where(named_room(), *(_rooms.c[name] == bindparam(name) for name in ("revision", "created_at")))
     )
 )

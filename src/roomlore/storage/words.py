@@ -70,6 +70,7 @@ _SURELY_FITS = 30_000
 """PostgreSQL stores less than 2**20 bytes of one message: its distinct words with a few bytes each, and two bytes for
 each occurrence. This many characters always fit."""
 
+
 @dataclass(frozen=True, slots=True)
 class Spelled:
     """A message's words in the form that its engine stores. `length`: the number of words, at most `MAX_LENGTH`."""
@@ -252,7 +253,10 @@ def _facts(*, words: bool) -> Select[Any]:
 
 def _gathered(of: Table, numbers: Sequence[ColumnElement[Any]], texts: Sequence[Any] = ()) -> Subquery:
     """Select arrivals, then these columns, of the room's rows in this table."""
-    columns = [*(numbers_in(there) for there in (of.c.arrival, *numbers)), *(texts_in(cast(there, Text)) for there in texts)]
+    columns = [
+        *(numbers_in(there) for there in (of.c.arrival, *numbers)),
+        *(texts_in(cast(there, Text)) for there in texts),
+    ]
     labelled = [column_there.label(f"column_{place}") for place, column_there in enumerate(columns)]
     return select(*labelled).where(in_room(of)).subquery(f"in_{of.name}")
 

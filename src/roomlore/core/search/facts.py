@@ -342,6 +342,7 @@ class MultiRoom:
             sender_ids=tuple(names),
             sender_names=tuple(names.values()),
             naming=naming_of([name or sender for sender, name in names.items()]),
+            words=None,
             arrivals=np.arange(1, size + 1),
             **columns,
         )

@@ -86,8 +86,11 @@ class TimedRecall:
     def __init__(self, search: PastSearch) -> None:
         self._search = search
 
-    async def of(self, target: Target, needed: float, options: ContextOptions) -> RecalledPast:
-        """Return the candidates that were found; none if none are needed.
+    async def of(
+        self, target: Target, needed: float, options: ContextOptions, *, explained: bool = False
+    ) -> RecalledPast:
+        """Return the candidates that were found; none if none are needed. `explained`: also what no context needs to
+        know of others.
 
         An error, or a search that takes too long, becomes the `problem` if `fallback_on_error` is on; else it is
         raised.
@@ -97,9 +100,10 @@ class TimedRecall:
         likely = needed >= MIN_NEED
         limit = max(MOST_HITS, options.max_context_messages) if likely else 2 * MORE_ANSWERS
         search = partial(self._search, target.entry, limit=limit, by_words=not likely)
+        weighed = partial(weigh, target.entry.link, needed=needed, hits_alone=not (likely or explained))
         if not options.fallback_on_error:
             earlier = await search()
-            return RecalledPast(weigh(target.entry.link, earlier, needed), earlier.problem)
+            return RecalledPast(weighed(earlier), earlier.problem)
         try:
             async with asyncio.timeout(_SHARE * options.context_build_timeout_seconds):
                 earlier = await search()
@@ -107,7 +111,7 @@ class TimedRecall:
             why = "timeout" if isinstance(error, TimeoutError) else describe(error)
             log.warning("context without the past", extra={"room_id": target.room.room_id, "why": why})
             return RecalledPast(NOTHING_FAR, f"nothing was searched for ({why})")
-        return RecalledPast(weigh(target.entry.link, earlier, needed), earlier.problem)
+        return RecalledPast(weighed(earlier), earlier.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,7 @@ class ContextService(Service):
             target = await self._target_of(work, request)
         options = request.in_room(target.room, self._options)
         shown = replace(options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
-        recalled = await self._recall.of(target, needs(target, shown), shown)
+        recalled = await self._recall.of(target, needs(target, shown), shown, explained=True)
         async with self._storage.reading(self._tenant) as work:
             explainer = Explainer(work=work, past=recalled.past)
             return await explain(explainer, target, options, self._size, self._strategies)

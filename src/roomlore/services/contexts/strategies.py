@@ -85,9 +85,7 @@ class CandidateReader:
     `past`: older messages that `threaded` may show. `rooms`: those that need not be read.
     """
 
-    def __init__(
-        self, *, work: "UnitOfWork", past: Past = NOTHING_FAR, rooms: RoomsInMemory | None = None
-    ) -> None:
+    def __init__(self, *, work: "UnitOfWork", past: Past = NOTHING_FAR, rooms: RoomsInMemory | None = None) -> None:
         self._work = work
         self._past = past
         self._rooms = rooms
@@ -248,6 +246,7 @@ class CandidateReader:
             self._rooms.count_keywords(room, every)
             state = self._state(room)  # it may have changed meanwhile
         return None if state is None else state.keyword_counts
+
 
 def _hours_before(at: datetime, hours: float) -> datetime:
     """Return the time so many hours earlier, or the earliest time there is: platforms write year 1 for an unknown

@@ -115,8 +115,8 @@ class RoomCache:
     process.
 
     A state is only used at the stored revision. If another process has added messages, they are taken in; a room that
-    was changed in another way, or removed and created again, is read again. `stamp_of`: return the stamp of a room, None
-    if there is none.
+    was changed in another way, or removed and created again, is read again. `stamp_of`: return the stamp of a
+    room, None if there is none.
     """
 
     def __init__(

@@ -100,9 +100,7 @@ class FactsCache:
         self._keep(room, facts)
         return facts
 
-    async def _read(
-        self, work: "UnitOfWork", room: Room, known: MessageFacts | None, *, words: bool
-    ) -> MessageFacts:
+    async def _read(self, work: "UnitOfWork", room: Room, known: MessageFacts | None, *, words: bool) -> MessageFacts:
         read = work.messages.facts_with_words if words else work.messages.facts
         if known is not None:
             facts = renewed(known, await read(room_id=room.room_id, since=known.revision), revision=room.revision)
