@@ -260,7 +260,7 @@ async def newest(lore: roomlore.Lore) -> tuple[bool, object, bytes]:
     async with lore._resources.storage.reading("default") as work:
         room = await work.rooms.find(room_id="a")
     context = await lore.context.build("a")
-    return bool(lore._resources.rooms.entries(room)), context.messages, encoded(context.messages)
+    return lore._resources.rooms.state(room) is not None, context.messages, encoded(context.messages)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -403,6 +403,9 @@ class Connection(Protocol):
     def broken(self) -> bool:
         """Return True if the connection cannot be reused: it is closed, or still inside a transaction or call."""
 
+    def committed_elsewhere(self) -> int | None:
+        """Return a number that changes when another connection commits; None if that is not known at once."""
+
 
 WAIT_SECONDS = 30
 """The longest wait for a connection or for another program's lock."""

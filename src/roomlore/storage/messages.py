@@ -123,16 +123,16 @@ def _first_since() -> Select[Any]:
     return select(func.min(arrival)).where(visible, _since)
 
 
-def _changes(*where: ColumnElement[bool]) -> Subquery:
+def changes(*where: ColumnElement[bool]) -> Subquery:
     """Select the places of changed messages. Both engines would prefer to scan the whole room. A limit of unknown size
     makes PostgreSQL use the order of the index."""
-    changes = select(_w.c.room_key, _w.c.arrival, _w.c.changed).where(
+    changed = select(_w.c.room_key, _w.c.arrival, _w.c.changed).where(
         in_room(_w), _w.c.changed > bindparam("revision"), *where
     )
-    return changes.order_by(_w.c.changed).limit(bindparam("count")).subquery("changes")
+    return changed.order_by(_w.c.changed).limit(bindparam("count")).subquery("changes")
 
 
-def _at(table: Table, its: Subquery) -> ColumnElement[bool]:
+def at_place(table: Table, its: Subquery) -> ColumnElement[bool]:
     """Return the condition that a row of the table has one of these places."""
     here = and_(table.c.room_key == its.c.room_key, table.c.arrival == its.c.arrival)
     return and_(here, table.c.tenant == bindparam("tenant"))
@@ -140,14 +140,14 @@ def _at(table: Table, its: Subquery) -> ColumnElement[bool]:
 
 def _changed() -> Select[Any]:
     """Select changed messages. Adding zero to the arrival leaves SQLite no choice but the index of changes."""
-    its = _changes(_w.c.arrival + literal_column("0") > bindparam("after"))
-    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, _at(_m, its)))
+    its = changes(_w.c.arrival + literal_column("0") > bindparam("after"))
+    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, at_place(_m, its)))
 
 
 def _appended() -> Select[Any]:
     """Select changed entries, each with its revision and the time of its deletion."""
-    its = _changes()
-    joined = its.join(_m, _at(_m, its)).join(_f, _at(_f, its))
+    its = changes()
+    joined = its.join(_m, at_place(_m, its)).join(_f, at_place(_f, its))
     return select(its.c.changed, _m.c.deleted_at, *ENTRY.columns).select_from(joined)
 
 

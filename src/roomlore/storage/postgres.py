@@ -185,6 +185,9 @@ class PostgresConnection:
     def broken(self) -> bool:
         return self._driver.closed or self._driver.info.transaction_status.name != "IDLE"
 
+    def committed_elsewhere(self) -> int | None:
+        return None
+
 
 class PostgresSource:
     """Connections of a SQLAlchemy engine."""

@@ -311,6 +311,12 @@ class SqliteConnection:
         except sqlite3.ProgrammingError:  # it is closed
             return True
 
+    def committed_elsewhere(self) -> int | None:
+        with suppress(sqlite3.Error):
+            number: int = self.driver.raw.execute("PRAGMA data_version").fetchone()[0]
+            return number
+        return None
+
     def _check_is_worth_another_try(self, error: sqlite3.OperationalError, sql: str) -> None:
         """Raise the error unless the statement took too long here, or another program holds the lock."""
         if self.driver.was_late:

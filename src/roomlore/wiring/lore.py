@@ -70,7 +70,7 @@ class Lore:
             zone=shared.settings.search.zone,
             recording=shared.settings.context.enable_async_data_collection,
             strategies=shared.strategies,
-            in_memory=shared.rooms.entries,
+            rooms=shared.rooms,
         )
 
     @cached_property
@@ -271,6 +271,7 @@ class Lore:
         return kind(
             shared,
             tenant=self.tenant,
+            rooms=shared.rooms,
             facts=shared.facts,
             dense=shared.indexing.dense,
             zone=shared.settings.search.zone,

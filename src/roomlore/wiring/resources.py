@@ -211,7 +211,8 @@ class Resources(Common):
     @cached_property
     def rooms(self) -> services.messages.RoomCache:
         size_bytes = self.settings.search.room_cache_mb * _MIB
-        return services.messages.RoomCache(size_bytes=size_bytes, telemetry=self.telemetry)
+        stamp_of = self.storage.stamp
+        return services.messages.RoomCache(size_bytes=size_bytes, telemetry=self.telemetry, stamp_of=stamp_of)
 
     @cached_property
     def facts(self) -> services.messages.FactsCache:

@@ -32,7 +32,8 @@ class LinkModel:
 
     All float32. `pair` (hidden, len(PAIR)), `own` (hidden, len(SELF)) and `first` (hidden,) make the first layer,
     `inner` (inner, hidden) and `second` (inner,) the next, `out` (inner,) the score; `new_own` (inner, len(SELF)),
-    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new. `kernel`: the compiled form, if used.
+    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new. `kernel`: the compiled form,
+    if used.
     """
 
     pair: Floats

@@ -17,6 +17,7 @@ from roomlore.services.messages.room_states import BatchStates, RoomCache
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork
+    from roomlore.storage.stamps import Stamp
 
 _TRIES = 4
 _BRIEF = 8
@@ -27,9 +28,11 @@ Along = Callable[["UnitOfWork"], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Written:
-    """The rooms that a transaction has written to, as they are now, by id. `due`: True if work is to be announced."""
+    """The rooms that a transaction has written to, as they are now, and their stamps, by id. `due`: True if work is to
+    be announced."""
 
     rooms: dict[str, Room] = field(default_factory=dict)
+    stamps: dict[str, "Stamp | None"] = field(default_factory=dict)
     due: bool = False
 
 
@@ -107,7 +110,8 @@ class Ingest(Service):
         written = _Written()
         if any(plan.entries for plan in plans):
             brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
-            async with self._storage.writing(self._tenant, brief=brief) as work:
+            rooms = None if along else batches.keys()
+            async with self._storage.writing(self._tenant, brief=brief, rooms=rooms) as work:
                 for plan in sorted(plans, key=lambda plan: plan.room.room_id):
                     if plan.entries:
                         await self._lock(work, plan.room)
@@ -120,7 +124,8 @@ class Ingest(Service):
         """Plan while holding the rooms' locks: no plan is in vain, and each room is read once."""
         states = self._rooms.hold()
         brief = along is None and sum(map(len, batches.values())) <= _BRIEF
-        async with self._storage.writing(self._tenant, brief=brief) as work:
+        rooms = None if along else batches.keys()
+        async with self._storage.writing(self._tenant, brief=brief, rooms=rooms) as work:
             plans = await self._planner.plan(work, dict(sorted(batches.items())), states, strict=strict)
             written = await self._write(work, plans, along, limits)
         places = {room_id: place for place, room_id in enumerate(batches)}
@@ -153,6 +158,7 @@ class Ingest(Service):
                 relinked = await work.messages.relink(room_id=room_id, links=plan.relinked)
                 stored = relinked.room
             written.rooms[room_id] = stored
+            written.stamps[room_id] = self._storage.stamp(self._tenant, room_id, work.connection)
         if written.rooms:
             added = sum(len(plan.entries) for plan in plans)
             await self._quotas.count_messages(work, limits, added=added, refuses=self._refuses)
@@ -166,6 +172,8 @@ class Ingest(Service):
         memory, so the state may be wrong."""
         if written.due:
             self._due.announce()
+        for room_id, stored in written.rooms.items():
+            self._rooms.stamp(stored, written.stamps[room_id])
         moved = {plan.room.room_id for plan in plans if plan.relinked}
         for room, state in states:
             if room.room_id not in moved or state.is_whole:
