@@ -160,7 +160,7 @@ static void write_once(int hostile) {
     const struct window window = window_of(hostile);
     struct entry entry = {.window = standing_of(&window, 1), .me = person(&window, 0), .named_count = below(MAX_NAMED + 1)};
     for (int place = 0; place < MAX_NAMED; ++place) entry.named[place] = person(&window, 0);
-    entry.arrival = window.arrival[entry.window.end - 1] + 1;
+    entry.arrival = (int64_t)((uint64_t)window.arrival[entry.window.end - 1] + 1);
     entry.thread = 1;
     entry.parent = one_in(4) ? -1 : window.arrival[entry.window.end - 1 - below(SIZE)];
     entry.at = 1e9 + (double)below(200000), entry.lean = 0.5, entry.parent_probability = 0.7;

@@ -1,7 +1,7 @@
 """The link model of roomlore, compiled. `roomlore` finds this package by itself and works the same without it.
 
-The functions take addresses and bytes laid out as `csrc/interface.h` says. They keep the interpreter's lock: a call takes
-some fifty microseconds, less than handing the lock over and back may cost.
+The functions take addresses and bytes laid out as `csrc/interface.h` says. They keep the interpreter's lock: a call
+takes some forty microseconds, less than handing the lock over and back may cost.
 """
 
 import ctypes
