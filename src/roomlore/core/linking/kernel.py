@@ -23,8 +23,8 @@ ARRAYS = (
 )  # fmt: skip
 _WINDOW = struct.Struct(f"2q{len(ARRAYS)}P")
 _MODEL = struct.Struct("2q10P")
-_MESSAGE = struct.Struct(f"4q3q{MAX_NAMED}q5q6d")
-_ENTRY = struct.Struct(f"4q2q{MAX_NAMED}q4q4d")
+_MESSAGE = struct.Struct(f"4Pq4q3q{MAX_NAMED}q6q6d")
+_ENTRY = struct.Struct(f"2Pq4q2q{MAX_NAMED}q4q4d")
 _GUESS = struct.Struct("2q2dq")
 _PACKED = (_WINDOW, _MODEL, _MESSAGE, _ENTRY)
 _NOBODY = [(-2,) * (MAX_NAMED - count) for count in range(MAX_NAMED + 1)]
@@ -40,23 +40,9 @@ class KernelLibrary(Protocol):
 
     def form(self) -> str: ...
 
-    def link(
-        self,
-        window: int,
-        model: int,
-        message: bytes,
-        traits: bytes,
-        uses: bytes,
-        uses_size: int,
-        among: bytes | None,
-        guess: int,
-        features: int | None,
-        /,
-    ) -> int: ...
+    def link(self, message: bytes, /) -> int: ...
 
-    def write(
-        self, window: int, entry: bytes, traits: bytes, candidates: bytes, candidates_size: int, partner: int, /
-    ) -> int: ...
+    def write(self, entry: bytes, /) -> int: ...
 
 
 def fits(library: KernelLibrary, *names: Sequence[str]) -> bool:
@@ -116,7 +102,7 @@ class LinkKernel:
         *,
         among: Flags | None = None,
         never_new: bool = False,
-        features: int | None = None,
+        features: int = 0,
     ) -> Guess | None:
         """Return what a message most likely answers, None if nothing can be answered.
 
@@ -126,17 +112,16 @@ class LinkKernel:
         arrays, first, find = self._arrays(window), window.end - SIZE, window.names.find
         words, named, count = reading.words, reading.named, len(reading.named)
         uses = [(rows >> first).to_bytes(SIZE // 8, "little") for rows in window.uses_of(words)]
+        traits, marks = reading.traits.tobytes(), b"" if among is None else among.tobytes()
         message = _MESSAGE.pack(
+            arrays.address, self._model_address, arrays.guess_address, features,
+            _MESSAGE.size + len(traits) + len(uses) * (SIZE // 8) + len(marks),
             window.end, window.alive, window.within, window.pushed,
             find(sender), count, reading.addressed, *map(find, named), *_NOBODY[count],
-            len(words), len(uses), window.agents(named) > 0, window.spoke_agent(), never_new,
+            len(words), len(uses), window.agents(named) > 0, window.spoke_agent(), never_new, among is not None,
             at, reading.lean, *habits,
         )  # fmt: skip
-        used = b"".join(uses)
-        answer = self._library.link(
-            arrays.address, self._model_address, message, reading.traits.tobytes(), used, len(used),
-            None if among is None else among.tobytes(), arrays.guess_address, features,
-        )  # fmt: skip
+        answer = self._library.link(b"".join((message, traits, *uses, marks)))
         _check(answer)
         if not answer:
             return None
@@ -149,16 +134,16 @@ class LinkKernel:
     ) -> int:
         """Write an entry into the arrays of the window, in row `end`. Return the number of whom it answers, or -1."""
         arrays, link, count = self._arrays(window), entry.link, len(named)
-        candidates = link.thread_candidates.pack()
+        traits, candidates = reading.traits.tobytes(), link.thread_candidates.pack()
         packed = _ENTRY.pack(
+            arrays.address, arrays.partner_address, _ENTRY.size + len(traits) + len(candidates),
             window.end, window.alive, window.within, window.pushed,
             me, count, *named, *_NOBODY[count],
             calls_agent, entry.message.arrival, link.thread,
             -1 if link.parent is None or link.kind is LinkKind.NEW else link.parent,
             entry.message.at.timestamp(), reading.lean, link.parent_probability, link.new_probability,
         )  # fmt: skip
-        traits = reading.traits.tobytes()
-        _check(self._library.write(arrays.address, packed, traits, candidates, len(candidates), arrays.partner_address))
+        _check(self._library.write(packed + traits + candidates))
         return int(arrays.partner[0])
 
 
