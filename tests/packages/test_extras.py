@@ -50,6 +50,10 @@ USES = {
     "langfuse": ("langfuse", "import roomlore.adapters.langfuse.prompts"),
     "otel": ("otel", "import roomlore.adapters.otel.tracer"),
     "sentry": ("sentry", "import roomlore.adapters.sentry.reports"),
+    "kernel": (
+        "kernel",
+        "from roomlore.adapters.weights import load_link_model as load; assert load(compiled=True).kernel",
+    ),
     "openai-agents": ("openai-agents", "import roomlore_integrations.openai_agents"),
 }
 

@@ -339,6 +339,21 @@ async def test_an_extra_that_is_missing(monkeypatch):
     assert (parts["redis"].verdict, "needs the extra" in parts["redis"].told) == ("fail", True)
 
 
+async def test_the_form_of_the_linker(monkeypatch):
+    kernel = load_link_model(compiled=True).kernel
+    assert (await found())["linker"].told == f"compiled ({kernel.form})"
+    assert (await found(link_kernel=False))["linker"].told == "in numpy, as link_kernel says"
+    load_link_model.cache_clear()
+    monkeypatch.setattr("roomlore_kernel.layout", lambda: "of another version")
+    assert (await found())["linker"].verdict == "warn"
+    load_link_model.cache_clear()
+    monkeypatch.setitem(sys.modules, "roomlore_kernel", None)
+    monkeypatch.setattr("roomlore.wiring.doctor.find_spec", lambda name: None)
+    linker = (await found())["linker"]
+    load_link_model.cache_clear()
+    assert (linker.verdict, linker.told, "roomlore[kernel]" in linker.advice) == ("ok", "in numpy", True)
+
+
 def test_every_extra_is_looked_for():
     declared = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert set(extras()) == set(declared) - {"all"}
