@@ -1,5 +1,5 @@
-"""Prints the processor time, in microseconds, of reading a message, linking it and taking it into the window, with numpy
-and with the kernel: `python speed.py`, in an environment that has the repository's root on its path."""
+"""Prints the processor time, in microseconds, of reading a message, linking it and taking it into the window, with
+numpy and with the kernel: `python speed.py`, in an environment that has the repository's root on its path."""
 
 import time
 from datetime import UTC, datetime

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
+from roomlore.adapters.weights import load_link_model
 from roomlore.settings import Settings
 from roomlore.storage.migrations import HEAD
 from roomlore.surfaces.cli.app import app
@@ -348,7 +349,6 @@ async def test_the_form_of_the_linker(monkeypatch):
     assert (await found())["linker"].verdict == "warn"
     load_link_model.cache_clear()
     monkeypatch.setitem(sys.modules, "roomlore_kernel", None)
-    monkeypatch.setattr("roomlore.wiring.doctor.find_spec", lambda name: None)
     linker = (await found())["linker"]
     load_link_model.cache_clear()
     assert (linker.verdict, linker.told, "roomlore[kernel]" in linker.advice) == ("ok", "in numpy", True)
