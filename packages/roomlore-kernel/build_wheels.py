@@ -9,7 +9,8 @@ from hatch_build import HERE, TARGETS
 
 
 def main(folder: str, *platforms: str) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(Path(folder).resolve())]
+    into = str(Path(folder).resolve())
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", into]
     for platform in platforms or TARGETS:
         subprocess.run(command, cwd=HERE, env={**os.environ, "ROOMLORE_KERNEL_PLATFORM": platform}, check=True)
 

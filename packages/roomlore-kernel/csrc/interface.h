@@ -30,8 +30,15 @@ struct standing {
     int64_t end, alive, within, pushed;
 };
 
-/* The message to link. Numbers of people are -2 for those who are unknown. */
+/* The message to link. Numbers of people are -2 for those who are unknown. After it come, without a gap, its traits, then
+ * SIZE / 8 bytes for each known word, the columns that use it as bits; and, if `has_among`, SIZE bytes that are 1 for the
+ * columns that may be answered. */
 struct message {
+    const struct window *arrays;
+    const struct model *model;
+    struct guess *guess;       /* where the answer goes */
+    struct features *features; /* NULL but in tests */
+    int64_t size;              /* in bytes, with what comes after */
     struct standing window;
     int64_t me, named_count, addressed;
     int64_t named[MAX_NAMED];
@@ -39,6 +46,7 @@ struct message {
     int64_t known_words;  /* of which so many are used in the window */
     int64_t calls_agent, agent_spoke;
     int64_t never_new;    /* 1 in a platform thread, where it certainly answers something */
+    int64_t has_among;
     double at, lean;
     double temperature, distance, own, own_aside; /* the Habits of the room */
 };
@@ -59,8 +67,12 @@ struct features {
     int64_t open[CANDIDATES], row[CANDIDATES];
 };
 
-/* The message to write into the window, in row `end`, with its link. */
+/* The message to write into the window, in row `end`, with its link. After it come its traits, and its thread candidates
+ * in their stored form. */
 struct entry {
+    const struct window *arrays;
+    int64_t *partner; /* where the number of whom it answers goes, or -1 */
+    int64_t size;     /* in bytes, with what comes after */
     struct standing window;
     int64_t me, named_count;
     int64_t named[MAX_NAMED];
@@ -75,8 +87,7 @@ enum answer { NOTHING_OPEN = 0, LINKED = 1, BAD_WINDOW = -1, BAD_MESSAGE = -2, B
  * the window and for packed candidates. */
 struct form {
     const char *name;
-    enum answer (*link)(const struct window *, const struct model *, const struct message *, const float *traits,
-                        const uint8_t *uses, const uint8_t *among, struct guess *, struct features *);
+    enum answer (*link)(const struct message *, const float *traits, const uint8_t *uses, const uint8_t *among);
 };
 
 extern const struct form roomlore_plain, roomlore_avx2;
@@ -84,9 +95,7 @@ extern const struct form roomlore_plain, roomlore_avx2;
 /* How much a message counts, by its column: the older, the less. */
 extern double roomlore_recent[SIZE];
 
-/* Write the entry into its row, and what follows from it into the rows before. `partner`: the number of whom it answers,
- * or -1. */
-enum answer roomlore_write(const struct window *, const struct entry *, const float *traits, const uint8_t *packed,
-                           int64_t packed_size, int64_t *partner);
+/* Write the entry into its row, and what follows from it into the rows before. */
+enum answer roomlore_write(const struct entry *, const float *traits, const uint8_t *candidates, int64_t candidates_size);
 
 #endif

@@ -93,23 +93,29 @@ EXPORTED void roomlore_kernel_sizes(int64_t sizes[6]) {
     sizes[5] = sizeof(struct features);
 }
 
-/* Link a message. `uses`: SIZE / 8 bytes for each known word, the columns that use it as bits. `among`: SIZE flags, the
- * columns that may be answered, or NULL for all. `features`: NULL but in tests. */
-EXPORTED int roomlore_kernel_link(const struct window *window, const struct model *model, const struct message *message,
-                                  const float *traits, const uint8_t *uses, int64_t uses_size, const uint8_t *among,
-                                  struct guess *guess, struct features *features) {
-    if (!is_whole(window, &message->window, 0)) return BAD_WINDOW;
-    if (!is_sound(window, message) || uses_size != message->known_words * (SIZE / 8)) return BAD_MESSAGE;
-    if (!is_between(model->hidden, 1, MAX_HIDDEN) || !is_between(model->inner, 1, MAX_INNER)) return BAD_MODEL;
-    return form->link(window, model, message, traits, uses, among, guess, features);
+/* Link a message. The answer is written where the message says. */
+EXPORTED int roomlore_kernel_link(const struct message *message) {
+    const int64_t among = message->has_among ? SIZE : 0;
+    const float *traits = (const float *)(message + 1);
+    const uint8_t *uses = (const uint8_t *)(traits + TRAITS);
+    if (!is_whole(message->arrays, &message->window, 0)) return BAD_WINDOW;
+    if (!is_between(message->model->hidden, 1, MAX_HIDDEN) || !is_between(message->model->inner, 1, MAX_INNER))
+        return BAD_MODEL;
+    if (!is_sound(message->arrays, message)) return BAD_MESSAGE;
+    const int64_t used = message->known_words * (SIZE / 8);
+    if (message->size != (uses - (const uint8_t *)message) + used + among) return BAD_MESSAGE;
+    return form->link(message, traits, uses, among ? uses + used : NULL);
 }
 
-/* Write a message and its link into row `end`. `partner` becomes the number of whom it answers, or -1. */
-EXPORTED int roomlore_kernel_write(const struct window *window, const struct entry *entry, const float *traits,
-                                   const uint8_t *packed, int64_t packed_size, int64_t *partner) {
-    if (!is_whole(window, &entry->window, 1)) return BAD_WINDOW;
-    if (!is_between(entry->named_count, 0, MAX_NAMED) || !are_people(window, &entry->me, 1, 0) ||
-        !are_people(window, entry->named, entry->named_count, 0))
+/* Write a message and its link into row `end`. */
+EXPORTED int roomlore_kernel_write(const struct entry *entry) {
+    const float *traits = (const float *)(entry + 1);
+    const uint8_t *candidates = (const uint8_t *)(traits + TRAITS);
+    const int64_t size = entry->size - (candidates - (const uint8_t *)entry);
+    if (!is_whole(entry->arrays, &entry->window, 1)) return BAD_WINDOW;
+    if (!is_between(entry->named_count, 0, MAX_NAMED) || !are_people(entry->arrays, &entry->me, 1, 0) ||
+        !are_people(entry->arrays, entry->named, entry->named_count, 0))
         return BAD_MESSAGE;
-    return roomlore_write(window, entry, traits, packed, packed_size, partner);
+    if (!is_between(size, 0, INT32_MAX)) return BAD_CANDIDATES;
+    return roomlore_write(entry, traits, candidates, size);
 }

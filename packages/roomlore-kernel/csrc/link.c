@@ -144,9 +144,10 @@ static void show(const struct view *view, const struct chances *chances, struct 
     }
 }
 
-static enum answer link_message(const struct window *window, const struct model *model, const struct message *message,
-                                const float *traits, const uint8_t *uses, const uint8_t *among, struct guess *guess,
-                                struct features *features) {
+static enum answer link_message(const struct message *message, const float *traits, const uint8_t *uses,
+                                const uint8_t *among) {
+    const struct window *window = message->arrays;
+    struct guess *guess = message->guess;
     struct view view;
     struct chances chances;
     float scores[WIDTH], shares[SIZE];
@@ -159,12 +160,12 @@ static enum answer link_message(const struct window *window, const struct model 
     mark_further(&view);
     choose_candidates(&view);
     open_candidates(&view, among);
-    if (!any_open(&view) && !features) return NOTHING_OPEN;
+    if (!any_open(&view) && !message->features) return NOTHING_OPEN;
     read_pairs(&view, uses);
     read_own(&view, traits);
-    const float begun = score(model, &view, scores);
+    const float begun = score(message->model, &view, scores);
     weigh_candidates(&view, scores, begun, &chances);
-    if (features) show(&view, &chances, features);
+    if (message->features) show(&view, &chances, message->features);
     if (!any_open(&view)) return NOTHING_OPEN;
     spread(&view, &chances, shares);
     const int kept = choose_thread_candidates(&view, shares, columns);

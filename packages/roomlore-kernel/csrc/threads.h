@@ -4,22 +4,28 @@
 
 #include "view.h"
 
-/* Add up the lines of these rows, over BLOCK columns from `column` on. */
-INLINE void add_lines(const struct view *view, const struct columns *rows, int column, lanes sums[8]) {
-    for (int part = 0; part < 8; ++part) sums[part] = all(0.0f);
+/* Sum up, for each candidate, P(same thread) with these rows: for the newest ones in the lines of the rows, where they lie
+ * side by side, for the others in their own lines. */
+static void sum_over(const struct view *view, const struct columns *rows, float sums[CANDIDATES]) {
+    enum { PARTS_OF_NEWEST = NEWEST / LANES, AT_ONCE = 4 };
+    lanes newest[PARTS_OF_NEWEST] = {{0}};
     for (int place = 0; place < rows->count; ++place) {
-        const float *line = line_of(view, rows->at[place]) + column;
-        for (int part = 0; part < 8; ++part) sums[part] += load(line + part * LANES);
+        const float *line = line_of(view, rows->at[place]) + FIRST_NEWEST;
+        for (int part = 0; part < PARTS_OF_NEWEST; ++part) newest[part] += load(line + part * LANES);
+    }
+    for (int part = 0; part < PARTS_OF_NEWEST; ++part) store(sums + CHOSEN + part * LANES, newest[part]);
+    for (int candidate = 0; candidate < CHOSEN; candidate += AT_ONCE) {
+        const float *lines[AT_ONCE];
+        float added[AT_ONCE] = {0};
+        for (int one = 0; one < AT_ONCE; ++one) lines[one] = line_of(view, view->near[candidate + one]);
+        for (int place = 0; place < rows->count; ++place)
+            for (int one = 0; one < AT_ONCE; ++one) added[one] += lines[one][rows->at[place]];
+        memcpy(sums + candidate, added, sizeof added);
     }
 }
 
-/* The lines of `held`: sums over the rows that I sent, that I name, that call me; the rarity of shared words; the share of
- * my words that the thread covers (first), and of the rare ones (in `rare`). */
-enum { HELD_MINE, HELD_NAMED, HELD_CALLS_ME, HELD_WORDS, HELD_COVERS };
-
 struct weights {
     float share[MAX_WORDS], square[MAX_WORDS]; /* both 0 for words that are not among the rarest */
-    bool telling[MAX_WORDS];
 };
 
 /* Return the share of the message that each of its rarest words makes up, and of the square of their rarities. */
@@ -31,50 +37,29 @@ static void weigh_words(const struct view *view, struct weights *weights) {
         for (int other = 0; words > TELLING && other < words; ++other)
             rarer += view->rarity[other] > view->rarity[word] ||
                      (view->rarity[other] == view->rarity[word] && other < word);
-        weights->telling[word] = rarer < TELLING;
-        const float rarity = (float)view->rarity[word];
+        const float rarity = rarer < TELLING ? (float)view->rarity[word] : 0.0f;
         weights->share[word] = rarity / (float)(view->words_whole + 1.0);
         weights->square[word] = rarity * rarity;
-        if (weights->telling[word]) squares += rarity * rarity;
+        squares += rarity * rarity;
     }
     for (int word = 0; word < words; ++word) weights->square[word] /= squares + 30.0f;
 }
 
-static void store_block(float *to, const lanes sums[8]) {
-    for (int part = 0; part < 8; ++part) store(to + part * LANES, sums[part]);
-}
-
-static void hold_words(struct view *view, const struct weights *weights, int column, float *rare_held) {
-    lanes words[8], covers[8], rare[8], sums[8];
-    for (int part = 0; part < 8; ++part) words[part] = covers[part] = rare[part] = all(0.0f);
-    for (int word = 0; word < view->message->known_words; ++word) {
-        add_lines(view, &view->uses[word], column, sums);
-        for (int part = 0; part < 8; ++part) words[part] += sums[part] * (float)view->rarity[word];
-        for (int part = 0; weights->telling[word] && part < 8; ++part) {
-            const lanes covered = smaller(sums[part], all(1.0f));
-            covers[part] += covered * weights->share[word];
-            rare[part] += covered * weights->square[word];
-        }
-    }
-    store_block(view->held[HELD_WORDS] + column, words);
-    store_block(view->held[HELD_COVERS] + column, covers);
-    store_block(rare_held + column, rare);
-}
-
-/* Sum up, for each column where candidates are, P(same thread) with the rows of each kind. */
-static void hold(struct view *view, float *rare_held) {
-    const struct columns *kinds[] = {&view->mine, &view->named, &view->calling};
+/* Fill in the rarity of the words that each candidate's thread shares, and how much of the message's words it covers, all
+ * and the `rare` ones. */
+static void hold_words(struct view *view, float rare[WIDTH]) {
     struct weights weights;
+    float sums[WIDTH] = {0};
     weigh_words(view, &weights);
-    int column = FIRST_HELD;
-    while (column + BLOCK <= view->near[0]) column += BLOCK;
-    for (; column < SIZE; column += BLOCK) {
-        lanes sums[8];
-        for (int kind = 0; kind < 3; ++kind) {
-            add_lines(view, kinds[kind], column, sums);
-            store_block(view->held[kind] + column, sums);
+    for (int word = 0; word < view->message->known_words; ++word) {
+        sum_over(view, &view->uses[word], sums);
+        for (int place = 0; place < WIDTH; place += LANES) {
+            const lanes sum = load(sums + place), covered = smaller(sum, all(1.0f));
+            float *words = view->pairs[PAIR_kin_words] + place, *covers = view->covers + place;
+            store(words, load(words) + sum * (float)view->rarity[word]);
+            store(covers, load(covers) + covered * weights.share[word]);
+            store(rare + place, load(rare + place) + covered * weights.square[word]);
         }
-        hold_words(view, &weights, column, rare_held);
     }
 }
 
@@ -103,18 +88,16 @@ INLINE void weigh_lines(struct view *view, const bool foreign) {
 
 /* Fill in the contents of each candidate's thread, and how much of the message's words it covers. */
 static void read_threads(struct view *view) {
-    float rare_held[SIZE], rare[CANDIDATES];
-    hold(view, rare_held);
+    float rare[WIDTH] = {0};
+    memset(view->covers, 0, sizeof view->covers);
+    hold_words(view, rare);
+    sum_over(view, &view->mine, view->pairs[PAIR_kin_mine]);
+    sum_over(view, &view->named, view->pairs[PAIR_kin_named]);
+    sum_over(view, &view->calling, view->pairs[PAIR_kin_calls_me]);
     if (view->any_foreign)
         weigh_lines(view, true);
     else
         weigh_lines(view, false);
-    gather(view, view->pairs[PAIR_kin_words], view->held[HELD_WORDS]);
-    gather(view, view->pairs[PAIR_kin_mine], view->held[HELD_MINE]);
-    gather(view, view->pairs[PAIR_kin_named], view->held[HELD_NAMED]);
-    gather(view, view->pairs[PAIR_kin_calls_me], view->held[HELD_CALLS_ME]);
-    gather(view, view->covers, view->held[HELD_COVERS]);
-    gather(view, rare, rare_held);
     if (view->my_last >= 0) gather(view, view->pairs[PAIR_kin_my_last], line_of(view, view->my_last));
     gather(view, view->pairs[PAIR_kin_newest], line_of(view, SIZE - 1));
     view->covers_best = best_of(view->covers);

@@ -9,9 +9,7 @@
 
 enum { WIDTH = (CANDIDATES + LANES - 1) / LANES * LANES };
 enum { NOBODY = SIZE };        /* where ties with nobody in the window are counted */
-enum { BLOCK = 8 * LANES };    /* columns whose sums fit into registers */
 enum { FIRST_CHOSEN = SIZE - REACH, FIRST_NEWEST = SIZE - NEWEST };
-enum { FIRST_HELD = SIZE - (REACH + BLOCK - 1) / BLOCK * BLOCK }; /* the column of the first block with candidates */
 static const int PACES[] = {5, 20, 60};
 enum { PACE_COUNT = 3 };
 #define HARDLY 1e-12f
@@ -50,8 +48,7 @@ struct view {
     struct columns uses[MAX_WORDS];
     float recent[SIZE], counted[SIZE], foreign[SIZE];
     bool any_foreign;
-    float held[5][SIZE];       /* sums over kin: see `hold` */
-    float covers[CANDIDATES];
+    float covers[WIDTH];
     float pairs[PAIRS][WIDTH] __attribute__((aligned(64)));
     float own[SELFS];
 };

@@ -159,8 +159,9 @@ static int64_t note_parent(const struct writing *writing) {
     return sender;
 }
 
-enum answer roomlore_write(const struct window *window, const struct entry *entry, const float *traits,
-                           const uint8_t *candidates, int64_t candidates_size, int64_t *partner) {
+enum answer roomlore_write(const struct entry *entry, const float *traits, const uint8_t *candidates,
+                           int64_t candidates_size) {
+    const struct window *window = entry->arrays;
     struct packed packed;
     if (!open_packed(&packed, candidates, candidates_size)) return BAD_CANDIDATES;
     const int64_t row = entry->window.end;
@@ -180,6 +181,6 @@ enum answer roomlore_write(const struct window *window, const struct entry *entr
         window->people[(CALLED + place) * window->rows + row] = entry->named[place];
     window->kin[row * window->rows + row] = 1.0f;
     note_candidates(&writing, &packed);
-    *partner = note_parent(&writing);
+    *entry->partner = note_parent(&writing);
     return LINKED;
 }

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int roomlore_kernel_link(const struct window *, const struct model *, const struct message *, const float *,
-                         const uint8_t *, int64_t, const uint8_t *, struct guess *, struct features *);
-int roomlore_kernel_write(const struct window *, const struct entry *, const float *, const uint8_t *, int64_t, int64_t *);
+int roomlore_kernel_link(const struct message *);
+int roomlore_kernel_write(const struct entry *);
 void roomlore_kernel_use_plain(void);
 void roomlore_kernel_use_best(void);
 
@@ -109,6 +108,20 @@ static void spoil(void *structure, size_t count) {
     for (int64_t left = below(3); left; --left) ((int64_t *)structure)[below((int64_t)count)] = odd();
 }
 
+/* Return a copy of a structure in a block that also has traits after it, and room for more. */
+static void *with(const void *structure, size_t size, int hostile, int64_t after) {
+    float *traits = floats(TRAITS, hostile, 1.0);
+    uint8_t *whole = kept(malloc(size + TRAITS * sizeof *traits + (size_t)after));
+    memcpy(whole, structure, size);
+    memcpy(whole + size, traits, TRAITS * sizeof *traits);
+    free(traits);
+    return whole;
+}
+
+/* The numbers of a structure that are neither addresses nor fractions. */
+#define FIRST_NUMBER(type) (offsetof(type, window) / 8)
+#define LAST_NUMBERS(type) ((offsetof(type, at) - offsetof(type, window)) / 8)
+
 static void link_once(int hostile) {
     const struct window window = window_of(hostile);
     const struct model model = model_of(hostile);
@@ -122,17 +135,19 @@ static void link_once(int hostile) {
     message.calls_agent = below(2), message.agent_spoke = below(2), message.never_new = below(2);
     message.lean = (double)below(3) - 1.0;
     message.temperature = 0.5 + (double)below(5), message.own = 1.0, message.own_aside = 0.5;
-    if (hostile) spoil(&message, offsetof(struct message, at) / 8);
+    message.has_among = one_in(3);
+    if (hostile) spoil((int64_t *)&message + FIRST_NUMBER(struct message), LAST_NUMBERS(struct message));
     if (hostile && one_in(5)) message.at = odd_float();
-    const int64_t uses_size = message.known_words >= 0 && message.known_words <= 4096 ? message.known_words * (SIZE / 8) : 0;
-    uint8_t *uses = kept(malloc((size_t)uses_size + 1)), *among = kept(malloc(SIZE));
-    for (int64_t place = 0; place < uses_size; ++place) uses[place] = (uint8_t)(drawn() & drawn());
-    for (int place = 0; place < SIZE; ++place) among[place] = (uint8_t)below(3);
-    const float *traits = kept(floats(TRAITS, hostile, 1.0));
+    const int64_t words = message.known_words >= 0 && message.known_words <= 4096 ? message.known_words : 0;
+    const int64_t after = words * (SIZE / 8) + (message.has_among ? SIZE : 0);
     struct guess *guess = kept(malloc(sizeof *guess));
-    struct features *features = kept(malloc(sizeof *features));
-    const int answer = roomlore_kernel_link(&window, &model, &message, traits, uses, hostile && one_in(20) ? odd() : uses_size,
-                                            one_in(3) ? among : NULL, guess, one_in(3) ? features : NULL);
+    message.arrays = &window, message.model = &model, message.guess = guess;
+    message.features = one_in(3) ? kept(malloc(sizeof *message.features)) : NULL;
+    struct message *whole = with(&message, sizeof message, hostile, after);
+    uint8_t *bytes = (uint8_t *)(whole + 1) + TRAITS * sizeof(float);
+    for (int64_t place = 0; place < after; ++place) bytes[place] = (uint8_t)(drawn() & drawn());
+    whole->size = hostile && one_in(20) ? odd() : (int64_t)sizeof message + (int64_t)(TRAITS * sizeof(float)) + after;
+    const int answer = roomlore_kernel_link(whole);
     if (answer == LINKED && (guess->size < 0 || guess->size > (int64_t)sizeof guess->packed)) abort();
     if (!hostile && answer < 0) abort();
 }
@@ -160,19 +175,19 @@ static void write_once(int hostile) {
     const struct window window = window_of(hostile);
     struct entry entry = {.window = standing_of(&window, 1), .me = person(&window, 0), .named_count = below(MAX_NAMED + 1)};
     for (int place = 0; place < MAX_NAMED; ++place) entry.named[place] = person(&window, 0);
-    entry.arrival = window.arrival[entry.window.end - 1] + 1;
+    entry.arrival = (int64_t)((uint64_t)window.arrival[entry.window.end - 1] + 1);
     entry.thread = 1;
     entry.parent = one_in(4) ? -1 : window.arrival[entry.window.end - 1 - below(SIZE)];
     entry.at = 1e9 + (double)below(200000), entry.lean = 0.5, entry.parent_probability = 0.7;
     uint8_t made[2048];
     const int64_t size = candidates_of(&window, entry.window.end, made, hostile);
-    uint8_t *packed = kept(malloc((size_t)size + !size));
-    memcpy(packed, made, (size_t)size);
-    if (hostile) spoil(&entry, offsetof(struct entry, at) / 8);
+    if (hostile) spoil((int64_t *)&entry + FIRST_NUMBER(struct entry), LAST_NUMBERS(struct entry));
     if (hostile && one_in(5)) entry.at = odd_float();
-    int64_t *partner = kept(malloc(sizeof *partner));
-    const float *traits = kept(floats(TRAITS, hostile, 1.0));
-    const int answer = roomlore_kernel_write(&window, &entry, traits, packed, size, partner);
+    entry.arrays = &window, entry.partner = kept(malloc(sizeof *entry.partner));
+    struct entry *whole = with(&entry, sizeof entry, hostile, size);
+    memcpy((uint8_t *)(whole + 1) + TRAITS * sizeof(float), made, (size_t)size);
+    whole->size = (int64_t)sizeof entry + (int64_t)(TRAITS * sizeof(float)) + (hostile && one_in(20) ? -1 - below(900) : size);
+    const int answer = roomlore_kernel_write(whole);
     if (!hostile && answer != LINKED) abort();
 }
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import roomlore_kernel
 
+import roomlore_kernel
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.calibration import USUAL, Habits

@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import roomlore_kernel
+from bench.chatter import chat
 from comparison import COMPILED, NUMPY, Differences, compare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.chatter import chat
+import roomlore_kernel
 from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import Habits
 from roomlore.core.linking.model import version_of
@@ -18,7 +18,7 @@ from roomlore.core.linking.window import RoomWindow
 from roomlore.core.models import Entry, LinkKind, Role, StoredMessage
 
 START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
-WORDS = "disk mount error btrfs kernel boot try again 磁盘 挂载 错误 内核 启动 再试 谢谢 диск ошибка".split()
+WORDS = ("disk", "mount", "error", "btrfs", "kernel", "boot", "диск", "again", "磁盘", "挂载", "错误", "内核", "启动")
 MANY = [f"w{number}ord" for number in range(400)]
 
 

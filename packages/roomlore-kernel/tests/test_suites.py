@@ -11,18 +11,17 @@ from comparison import COMPILED
 
 from roomlore.adapters import weights
 from roomlore.core.linking import window as windows
-from roomlore.core.linking.kernel import LinkKernel
 from roomlore.core.models import Entry
 
 TESTS = Path(__file__).parents[3] / "tests/core"
 
 
 class CompiledWindow(windows.RoomWindow):
-    def __init__(self, kernel: LinkKernel | None = COMPILED.kernel) -> None:
+    def __init__(self, kernel: windows.RowWriter | None = COMPILED.kernel) -> None:
         super().__init__(kernel)
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], kernel: LinkKernel | None = COMPILED.kernel) -> windows.RoomWindow:
+    def of(cls, entries: Iterable[Entry], kernel: windows.RowWriter | None = COMPILED.kernel) -> windows.RoomWindow:
         return super().of(entries, kernel)
 
 

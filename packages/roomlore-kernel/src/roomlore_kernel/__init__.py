@@ -1,7 +1,8 @@
 """The link model of roomlore, compiled. `roomlore` finds this package by itself and works the same without it.
 
-The functions take addresses and bytes laid out as `csrc/interface.h` says. They keep the interpreter's lock: a call takes
-some fifty microseconds, less than handing the lock over and back may cost.
+`link` and `write` take one argument, bytes laid out as `csrc/interface.h` says: more would each take half as long as
+the call. They keep the interpreter's lock: a call
+takes some forty microseconds, less than handing the lock over and back may cost.
 """
 
 import ctypes
@@ -13,12 +14,9 @@ try:
     _LIBRARY = ctypes.PyDLL(str(Path(__file__).with_name(f"kernel.{_SUFFIX}")))
 except OSError as error:
     raise ImportError("roomlore-kernel was installed without its library, or with that of another platform") from error
-_ADDRESS, _BYTES, _NUMBER = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64
 
-link = _LIBRARY.roomlore_kernel_link
-link.argtypes = (_ADDRESS, _ADDRESS, _BYTES, _BYTES, _BYTES, _NUMBER, _BYTES, _ADDRESS, _ADDRESS)
-write = _LIBRARY.roomlore_kernel_write
-write.argtypes = (_ADDRESS, _BYTES, _BYTES, _BYTES, _NUMBER, _ADDRESS)
+link, write = _LIBRARY.roomlore_kernel_link, _LIBRARY.roomlore_kernel_write
+link.argtypes = write.argtypes = (ctypes.c_char_p,)
 use_plain = _LIBRARY.roomlore_kernel_use_plain
 use_best = _LIBRARY.roomlore_kernel_use_best
 use_plain.restype = use_best.restype = None

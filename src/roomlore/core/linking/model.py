@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +33,7 @@ class LinkModel:
 
     All float32. `pair` (hidden, len(PAIR)), `own` (hidden, len(SELF)) and `first` (hidden,) make the first layer,
     `inner` (inner, hidden) and `second` (inner,) the next, `out` (inner,) the score; `new_own` (inner, len(SELF)),
-    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new. `kernel`: the compiled form,
-    if used.
+    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new. `kernel`: the compiled form.
     """
 
     pair: Floats
@@ -50,7 +50,8 @@ class LinkModel:
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[np.float32]]) -> "LinkModel":
-        return cls(**{name: np.ascontiguousarray(arrays[name], np.float32) for name in WEIGHTS})
+        weights: dict[str, Any] = {name: np.ascontiguousarray(arrays[name], np.float32) for name in WEIGHTS}
+        return cls(**weights)
 
     def compiled(self, library: KernelLibrary) -> "LinkModel":
         """Return the same model, which uses its compiled form if the library has the same features."""

@@ -4,14 +4,13 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.clock import MOST_GAPS, RoomClock, on_clock, pace_of
-from roomlore.core.linking.kernel import Arrays, LinkKernel
 from roomlore.core.linking.reading import MAX_NAMED, READ_CHARACTERS, TRAITS, MessageReading, read, without_calls
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
@@ -51,6 +50,21 @@ def product(left: Floats, right: Floats, result: Floats | None = None) -> Floats
     for first in range(0, len(left), rows):
         np.matmul(left[first : first + rows], right, result[first : first + rows])
     return result
+
+
+class RowWriter(Protocol):
+    """What writes an entry into the arrays of a window in place of numpy: a `LinkKernel`."""
+
+    def write(
+        self,
+        window: "RoomWindow",
+        me: int,
+        named: list[int],
+        entry: Entry,
+        reading: MessageReading,
+        *,
+        calls_agent: bool,
+    ) -> int: ...
 
 
 class _Names:
@@ -137,9 +151,10 @@ class RoomWindow:
     sender. Python works on such numbers many times faster than numpy on arrays this short.
     """
 
-    def __init__(self, kernel: LinkKernel | None = None) -> None:
-        self.kernel = kernel
-        self.arrays: Arrays | None = None
+    def __init__(self, kernel: RowWriter | None = None) -> None:
+        self._kernel = kernel
+        self.addresses: Any = None
+        """Of the arrays, for the kernel: they are made once."""
         self.end = self.within = SIZE
         self.pushed = 0
         self.alive = 0
@@ -181,7 +196,7 @@ class RoomWindow:
         self.speakers = np.zeros(rows, np.float32)
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], kernel: LinkKernel | None = None) -> "RoomWindow":
+    def of(cls, entries: Iterable[Entry], kernel: RowWriter | None = None) -> "RoomWindow":
         """Return the window after these entries, in order of arrival; only the last `SIZE` matter."""
         window = cls(kernel)
         for entry in list(entries)[-SIZE:]:
@@ -433,8 +448,9 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
-        if self.kernel is not None:
-            partner = self.kernel.write(self, me, named, entry, reading)
+        if self._kernel is not None:
+            calls_agent = self.agents(reading.named, BEHIND) > 0
+            partner = self._kernel.write(self, me, named, entry, reading, calls_agent=calls_agent)
             self._mark_row(row, me, named, reading)
             if partner >= 0:
                 self._note_partner(row, partner)
@@ -566,8 +582,8 @@ class RoomWindow:
         self.end = size
 
     def _move_uses(self, moved: int) -> None:
-        """Move the rows of the words to the front. There are a thousand words, so that is done once in `SIZE` rows; until
-        then their rows are that many ahead."""
+        """Move the rows of the words to the front. There are a thousand words, so that is done once in `SIZE` rows;
+        until then their rows are that many ahead."""
         self._uses_ahead += moved
         if self._uses_ahead >= SIZE:
             self._uses = {word: rows >> self._uses_ahead for word, rows in self._uses.items()}
