@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from bench.work import counted
 
 import roomlore
 from roomlore_testkit.embedding import HashEmbedder
@@ -21,18 +22,11 @@ async def lore(tmp_path, request):
 
 
 @pytest.fixture
-async def hops(lore, monkeypatch):
+async def hops(lore):
     """The jobs that the event loop gave to a thread."""
-    loop, given = asyncio.get_running_loop(), []
-    hand_over = loop.run_in_executor
-
-    def counted(executor, job, *arguments):
-        given.append(job)
-        return hand_over(executor, job, *arguments)
-
     await asyncio.sleep(0.2)  # the records of the contexts are written
-    monkeypatch.setattr(loop, "run_in_executor", counted)
-    return given
+    with counted() as work:
+        yield work.hops
 
 
 def said(text, room_id="room-1"):
