@@ -18,6 +18,9 @@ class Took(NamedTuple):
     def each(self, count: int) -> "Took":
         return Took(self.wall / count, self.processor / count)
 
+    def and_(self, other: "Took") -> "Took":
+        return Took(self.wall + other.wall, self.processor + other.processor)
+
 
 async def took(call: Awaitable[object]) -> Took:
     worked, begun = time.process_time(), time.perf_counter()
@@ -29,10 +32,14 @@ async def timed(call: Awaitable[object]) -> float:
     return (await took(call)).wall
 
 
-def clocked(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+def spent(work: Callable[[], object]) -> Took:
+    worked, begun = time.process_time(), time.perf_counter()
     work()
-    return time.perf_counter() - begun
+    return Took(time.perf_counter() - begun, time.process_time() - worked)
+
+
+def clocked(work: Callable[[], object]) -> float:
+    return spent(work).wall
 
 
 def medians(calls: Sequence[Took]) -> Took:

@@ -14,7 +14,7 @@ import gc
 import json
 import sys
 import tracemalloc
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
@@ -126,12 +126,12 @@ async def _database_and_threads(call: Call) -> Figures:
 
 
 async def _functions(call: Call) -> Figures:
-    counted = Counter[str]()
+    seen: defaultdict[str, float] = defaultdict(float)
 
     def event(frame: FrameType, kind: str, _: object) -> None:
-        counted[kind] += 1
+        seen[kind] += 1
         if kind == "call" and frame.f_code in _CODES:
-            counted[_CODES[frame.f_code]] += 1
+            seen[_CODES[frame.f_code]] += 1
 
     def profiled(job: Callable[..., Any]) -> Callable[..., Any]:
         def work(*given: Any) -> Any:
@@ -142,9 +142,8 @@ async def _functions(call: Call) -> Figures:
 
     with _handed_over(profiled), _profile(event):
         await call()
-    return {"Python calls": counted["call"], "C calls": counted["c_call"]} | {
-        name: counted[name] for name in _CODES.values()
-    }
+    json_calls = {name: seen[name] for name in _CODES.values()}
+    return {"Python calls": seen["call"], "C calls": seen["c_call"], **json_calls}
 
 
 @contextmanager
