@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from bench.work import counted
 
 import roomlore
 from roomlore.storage.sqlite import SqliteConnection
@@ -22,18 +23,11 @@ async def lore(tmp_path, request):
 
 
 @pytest.fixture
-async def hops(lore, monkeypatch):
+async def hops(lore):
     """The jobs that the event loop gave to a thread."""
-    loop, given = asyncio.get_running_loop(), []
-    hand_over = loop.run_in_executor
-
-    def counted(executor, job, *arguments):
-        given.append(job)
-        return hand_over(executor, job, *arguments)
-
     await asyncio.sleep(0.2)  # the records of the contexts are written
-    monkeypatch.setattr(loop, "run_in_executor", counted)
-    return given
+    with counted() as work:
+        yield work.hops
 
 
 @pytest.fixture
