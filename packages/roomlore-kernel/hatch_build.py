@@ -16,7 +16,8 @@ from packaging.tags import sys_tags
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "csrc"
-PACKAGE = HERE / "src/roomlore_kernel"
+LIBRARIES = HERE / "src/roomlore_kernel/lib"
+"""A folder of its own: beside the package's modules a library is taken for one."""
 TARGETS = {
     "manylinux_2_17_x86_64.manylinux2014_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64.manylinux2014_aarch64": "aarch64-linux-gnu.2.17",
@@ -49,7 +50,7 @@ class CustomBuildHook(BuildHookInterface):
         name = library_name(platform)
         if version == "editable":
             if has_compiler():
-                compile_kernel(platform, PACKAGE / name)
+                compile_kernel(platform, LIBRARIES / name)
             else:
                 self.app.display_warning("Without the package ziglang there is no kernel. roomlore works without it.")
             return
@@ -57,7 +58,7 @@ class CustomBuildHook(BuildHookInterface):
         compile_kernel(platform, library)
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False
-        build_data["force_include"][str(library)] = f"roomlore_kernel/{name}"
+        build_data["force_include"][str(library)] = f"roomlore_kernel/lib/{name}"
 
 
 def this_platform() -> str:

@@ -10,12 +10,15 @@ from comparison import COMPILED, NUMPY, Differences, compare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import roomlore
 import roomlore_kernel
+from roomlore.core.analysis import Participants, analyse
 from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import Habits
-from roomlore.core.linking.model import version_of
+from roomlore.core.linking.candidates import ThreadCandidates
+from roomlore.core.linking.model import link, version_of
 from roomlore.core.linking.window import RoomWindow
-from roomlore.core.models import Entry, LinkKind, Role, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage
 
 START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
 WORDS = ("disk", "mount", "error", "btrfs", "kernel", "boot", "диск", "again", "磁盘", "挂载", "错误", "内核", "启动")
@@ -124,3 +127,25 @@ def test_links_that_change_later_change_both_windows_alike():
             other.relink([new])
 
     check(compare(room(5, 300, people=5), every=5, watched=changed))
+
+
+def test_what_lies_outside_a_window_is_refused():
+    message = StoredMessage(id="m1", room_id="r", sender_id="ann", text="tea", arrival=1, sent_at=START)
+    cues = analyse(message, Participants())
+    window = RoomWindow(COMPILED.kernel)
+    window.push(Entry(message=message, features=cues, link=Link(kind=LinkKind.NEW, thread=1)))
+    window.people[0, window.end - 1] = 10**6
+    with pytest.raises(ValueError, match="refuses the window"):
+        link(COMPILED, window, message, cues)
+    torn = Link(kind=LinkKind.NEW, thread=1, thread_candidates=ThreadCandidates(b"\0" * 9 + b"\xff"))
+    with pytest.raises(ValueError, match="refuses the thread candidates"):
+        window.push(Entry(message=replace(message, id="m2", arrival=2), features=cues, link=torn))
+    window.end = len(window.at) + 1
+    with pytest.raises(ValueError, match="refuses the window"):
+        link(COMPILED, window, message, cues)
+
+
+async def test_a_setting_turns_it_off():
+    for on in (True, False):
+        async with roomlore.open("sqlite://", settings=roomlore.Settings(link_kernel=on)) as lore:
+            assert (lore._resources.model.kernel is not None) is on

@@ -11,7 +11,7 @@ from pathlib import Path
 
 _SUFFIX = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 try:
-    _LIBRARY = ctypes.PyDLL(str(Path(__file__).with_name(f"kernel.{_SUFFIX}")))
+    _LIBRARY = ctypes.PyDLL(str(Path(__file__).parent / f"lib/kernel.{_SUFFIX}"))
 except OSError as error:
     raise ImportError("roomlore-kernel was installed without its library, or with that of another platform") from error
 

@@ -109,9 +109,9 @@ class LinkKernel:
         `among`: which of the newest `SIZE` rows may be answered; `never_new`: it certainly answers something;
         `features`: an address to which the features are written.
         """
-        arrays, first, find = self._arrays(window), window.end - SIZE, window.names.find
+        arrays, find = self._arrays(window), window.names.find
         words, named, count = reading.words, reading.named, len(reading.named)
-        uses = [(rows >> first).to_bytes(SIZE // 8, "little") for rows in window.uses_of(words)]
+        uses = window.packed_uses(words)
         traits, marks = reading.traits.tobytes(), b"" if among is None else among.tobytes()
         message = _MESSAGE.pack(
             arrays.address, self._model_address, arrays.guess_address, features,

@@ -306,14 +306,15 @@ class RoomWindow:
             return 0.0
         return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
 
-    def uses_of(self, words: Iterable[str]) -> list[int]:
-        """Return the rows that use each of these words, without words that nobody used."""
-        return [uses >> self._uses_ahead for word in words if (uses := self._uses.get(word))]
+    def packed_uses(self, words: Iterable[str]) -> list[bytes]:
+        """Return which of the newest `SIZE` rows use each of these words, as bits, without words that nobody used."""
+        find, before = self._uses.get, self._uses_ahead + self.end - SIZE
+        return [(uses >> before).to_bytes(SIZE // 8, "little") for word in words if (uses := find(word))]
 
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
         words, and of all words together."""
-        uses_known = self.uses_of(known)
+        uses_known = [uses >> self._uses_ahead for word in known if (uses := self._uses.get(word))]
         rarities = [_RARITY[uses.bit_count()] for uses in uses_known]
         return uses_known, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(uses_known))
 
