@@ -14,7 +14,8 @@ RUN sed -e '/--hash=/d' -e 's/ \\$//' requirements.lock > /constraints.txt \
  && if [ -z "$PIP_INDEX_URL" ]; then unset PIP_INDEX_URL; fi \
  && python -m venv /opt/roomlore \
  && /opt/roomlore/bin/pip install --no-cache-dir --disable-pip-version-check --constraint /constraints.txt \
-    '.[server,postgres,durable,redis,qdrant,embeddings,openai,langfuse,mcp,otel,sentry]' -r packages/folders.txt
+    '.[server,postgres,durable,redis,qdrant,embeddings,kernel,openai,langfuse,mcp,otel,sentry]' -r packages/folders.txt \
+    ./packages/roomlore-kernel
 
 FROM ${REGISTRY}python:${PYTHON}-slim
 RUN groupadd --system --gid 10001 roomlore \

@@ -5,7 +5,7 @@ DEMO_STAMP := .venv/.demo-installed
 INSTALL := $(BIN)/python -m pip install --quiet
 # Those that the extra `server` brings, and all.
 SERVED := $(addprefix packages/roomlore-,importers server console integrations)
-PACKAGES := $(SERVED) packages/roomlore-testkit
+PACKAGES := $(SERVED) $(addprefix packages/roomlore-,kernel testkit)
 EDITABLE := --no-deps --no-build-isolation --editable . $(PACKAGES:%=--editable %)
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -140,7 +140,7 @@ lock:
 	$(BIN)/uv pip compile pyproject.toml --extra all --group dev $(COMPILE) --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra server --group build --no-annotate $(COMPILE) \
 		--constraint requirements.lock --output-file requirements-demo.lock
-	$(BIN)/uv pip compile pyproject.toml --extra all --group build --group test --no-annotate $(COMPILE) \
+	$(BIN)/uv pip compile pyproject.toml --extra all --group build --group kernel --group test --no-annotate $(COMPILE) \
 		--resolution lowest-direct --output-file requirements-lowest.lock
 
 system-packages:

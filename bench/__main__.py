@@ -42,6 +42,8 @@ from bench import (
     soak,
     storage_size,
     titles,
+    two_builds,
+    work,
     work_sharing,
 )
 from bench.pictures import drawing, screenshots
@@ -74,6 +76,8 @@ BENCHES = {
     "session-speed": session_speed,
     "soak": soak,
     "storage-size": storage_size,
+    "two-builds": two_builds,
+    "work": work,
     "work-sharing": work_sharing,
     "crash": crash,
     "own-rooms": own_rooms,

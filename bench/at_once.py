@@ -15,6 +15,7 @@ from statistics import median
 import roomlore
 from bench import databases
 from bench.chatter import chat
+from bench.took import timed
 
 ROOMS = 10
 Call = Callable[[str], Awaitable[object]]
@@ -44,7 +45,7 @@ class Kind:
             await asyncio.gather(*map(self.call, rooms))
             self.wall.append((time.perf_counter() - begun) / calls)
         else:
-            self.wall.append(median([await _timed(self.call(room)) for room in rooms]))
+            self.wall.append(median([await timed(self.call(room)) for room in rooms]))
         self.processor.append((time.process_time() - processor) / calls)
 
 
@@ -80,12 +81,6 @@ def kinds(lore: roomlore.Lore) -> Iterator[Kind]:
 
 def name_of(number: int) -> str:
     return f"room {number % ROOMS}"
-
-
-async def _timed(call: Awaitable[object]) -> float:
-    begun = time.perf_counter()
-    await call
-    return time.perf_counter() - begun
 
 
 def tell(measured: list[Kind], arguments: argparse.Namespace) -> None:

@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from roomlore.core.search.query import spell
 from roomlore.core.text import terms
-from roomlore.storage.words import ARRIVAL_BITS, LENGTH_BITS, before, spell
+from roomlore.storage.words import ARRIVAL_BITS, LENGTH_BITS, before
 
 LIMIT = 10
 

@@ -9,13 +9,13 @@ import argparse
 import random
 import tempfile
 import time
-from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
 import roomlore
 from bench.chatter import chat
+from bench.took import timed
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.models import Entry
@@ -87,12 +87,6 @@ async def fill(url: str, entries: list[Entry], size: int, linked: Linked) -> Non
                 await work.messages.append(room_id=room_id, entries=copies, linked=linked)
     finally:
         await storage.close()
-
-
-async def timed(call: Awaitable[object]) -> float:
-    started = time.perf_counter()
-    await call
-    return time.perf_counter() - started
 
 
 async def last_rows(lore: roomlore.Lore, room_id: str, before: int) -> object:

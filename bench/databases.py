@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import SubprocessError
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
+from uuid import uuid4
 
 EMBEDDED = "postgresql"
 _START_SECONDS = 120
@@ -36,6 +37,33 @@ def database(given: str | None) -> Iterator[str]:
     else:
         with TemporaryDirectory(prefix="roomlore-bench-") as folder:
             yield f"sqlite:///{Path(folder) / 'bench.db'}"
+
+
+@contextmanager
+def fresh(server: str | None) -> Iterator[str]:
+    """Yield the address of an empty database, gone afterwards: a SQLite file, or one of the PostgreSQL server."""
+    name = f"bench_{uuid4().hex}"
+    with TemporaryDirectory(prefix="roomlore-bench-") as folder:
+        yield named(Path(folder), server, name)
+    if server is not None:
+        with _connected(server) as sql:
+            sql.execute(f"DROP DATABASE roomlore_{name} WITH (FORCE)".encode())
+
+
+def named(folder: Path, server: str | None, name: str) -> str:
+    """Return the address of a database, which is made where the server has none."""
+    if server is None:
+        return f"sqlite:///{folder / name}.db"
+    from sqlalchemy import make_url
+
+    with _connected(server) as sql:
+        if not sql.execute("SELECT 1 FROM pg_database WHERE datname = %s", (f"roomlore_{name}",)).fetchone():
+            sql.execute(f"CREATE DATABASE roomlore_{name}".encode())
+    return make_url(server).set(database=f"roomlore_{name}").render_as_string(hide_password=False)
+
+
+def _connected(server: str) -> Any:
+    return import_module("psycopg").connect(server, autocommit=True)
 
 
 def _embedded() -> Iterator[str]:

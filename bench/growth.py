@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory
 import roomlore
 from bench import copied_store, databases
 from bench.built_store import MadeUpRoom, opened
-from bench.context_speed import timed
 from bench.many_rooms import resident
-from bench.search_speed import database, question
+from bench.search_speed import question
+from bench.took import timed
 from roomlore import Message
 
 _SEED = 3
@@ -74,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> None:
         server = closing.enter_context(databases.database(arguments.database)) if arguments.database else None
         subjects, texts = [], [message.text for message in MadeUpRoom(1, arguments.room).said()]
         for messages in sorted(arguments.messages):
-            url = database(folder, server, f"growth_{messages}")
+            url = databases.named(folder, server, f"growth_{messages}")
             await copied_store.build(url, messages, big=messages // 10, room=arguments.room)
             rooms = (messages - messages // 10) // arguments.room
             subjects.append(Subject(messages, url, rooms, str(arguments.room - 1), texts))

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 import roomlore
-from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
 from bench.memory_store import add_words, build, settings, statements
-from bench.search_speed import clocked
+from bench.took import clocked, timed
 from roomlore.core.search.hits import Vectors
 
 LIMIT = 5

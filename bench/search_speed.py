@@ -8,8 +8,7 @@ do not. Vectors are made up, the query's beforehand.
 
 import argparse
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,10 +20,11 @@ from typing import Any
 import numpy as np
 
 import roomlore
+from bench import databases
 from bench.bare import LIMIT, Bare, bare
 from bench.built_store import MadeUpRoom, build, settings
-from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
+from bench.took import clocked, timed
 from roomlore.core.search.hits import Vectors
 from roomlore.core.search.query import passage
 
@@ -52,8 +52,8 @@ async def run(arguments: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         kept = arguments.store or Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
-        large_url = database(kept, arguments.url, f"large_{arguments.rooms}x{each}_{arguments.big}")
-        small_url = database(kept, arguments.url, f"small_{arguments.small}x{each}")
+        large_url = databases.named(kept, arguments.url, f"large_{arguments.rooms}x{each}_{arguments.big}")
+        small_url = databases.named(kept, arguments.url, f"small_{arguments.small}x{each}")
         for url, held in ((large_url, [*rooms, big]), (small_url, rooms[: arguments.small])):
             await build(url, held, arguments.vectors)
         print_settings(used)
@@ -72,19 +72,6 @@ async def run(arguments: argparse.Namespace) -> None:
     for each_subject in (many, large_room, large, small):
         print(row(each_subject))
     print(f"\nlarge store against small: {median(large.search) / median(small.search):.2f}")
-
-
-def database(folder: Path, server: str | None, name: str) -> str:
-    """The URL of a database, which is made where the server has none."""
-    if server is None:
-        return f"sqlite:///{folder / name}.db"
-    import psycopg
-    from sqlalchemy import make_url
-
-    with psycopg.connect(server, autocommit=True) as sql:
-        if not sql.execute("SELECT 1 FROM pg_database WHERE datname = %s", (f"roomlore_{name}",)).fetchone():
-            sql.execute(f"CREATE DATABASE roomlore_{name}".encode())
-    return make_url(server).set(database=f"roomlore_{name}").render_as_string(hide_password=False)
 
 
 def print_settings(used: roomlore.Settings) -> None:
@@ -186,12 +173,6 @@ def best(matrix: Vectors, vector: Vectors) -> Any:
     scores = matrix @ vector
     places = np.argpartition(scores, -LIMIT)[-LIMIT:]
     return places[np.argsort(-scores[places])]
-
-
-def clocked(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 HEADER = """

@@ -20,9 +20,9 @@ from uuid import uuid4
 import roomlore
 from bench import databases
 from bench.chatter import chat
-from bench.context_speed import timed
 from bench.progress import Progress
 from bench.redis_process import command, redis_process
+from bench.took import timed
 from roomlore import Message, Role
 
 SINCE = (8, 40, 150)

@@ -1,12 +1,13 @@
-"""Measures how many bytes a message takes in each table of PostgreSQL, with its indexes, and what adding it costs.
+"""Measures how many bytes a message takes in each table, with its indexes, and what adding it costs.
 
 Messages are made up and about as long as those of busy channels; their vectors have the given number of dimensions.
 Sizes are taken after VACUUM. Processor times are those of this process, which links, and of PostgreSQL.
 """
 
 import argparse
+import sqlite3
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import psycopg
 
@@ -17,12 +18,16 @@ from bench.many_processes import family_ms, postmaster_of
 from roomlore import Settings
 from roomlore_testkit.embedding import HashEmbedder
 
-_SIZES = """
+_POSTGRESQL = """
 SELECT relname, pg_total_relation_size(oid), pg_indexes_size(oid) FROM pg_class
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC
 """
+_SQLITE = """
+SELECT tbl_name, sum(pgsize), sum(pgsize * (type = 'index')) FROM dbstat JOIN sqlite_master USING (name)
+WHERE aggregate = TRUE GROUP BY 1 ORDER BY 2 DESC
+"""
 _BATCH = 200
-_SHOWN = 10.0
+SHOWN = 10.0
 """Bytes a message from which a table is shown: an empty index has a page or two."""
 
 
@@ -36,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> None:
     count, dimensions = arguments.rooms * arguments.messages, arguments.dimensions
     settings = Settings(durable_work="process", vectors="sql")
-    with ExitStack() as closing:
-        url = closing.enter_context(databases.database(arguments.database or databases.EMBEDDED))
+    with ExitStack() as stack:
+        url = stack.enter_context(databases.database(arguments.database or databases.EMBEDDED))
         embedder = HashEmbedder(dimensions=dimensions) if dimensions else None
         async with roomlore.open(url, settings=settings, embedder=embedder, background=False) as lore:
             length = 0
@@ -50,19 +55,28 @@ async def run(arguments: argparse.Namespace) -> None:
             adding, storing = time.process_time() - spent, _spent(url) - stored
             async for _ in lore.index.drain():
                 pass
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("VACUUM FULL ANALYZE")
-            sizes = connection.execute(_SIZES).fetchall()
+        sizes = tables(url)
     print(f"{count:,} messages of {length / count:.0f} bytes of text in {arguments.rooms} rooms;", end=" ")
     print(f"{dimensions} dimensions\n")
     print("| table | bytes a message | of them indexes |")
     print("|---|---:|---:|")
     for name, size, indexes in sizes:
-        if size / count >= _SHOWN:
+        if size / count >= SHOWN:
             print(f"| `{name}` | {size / count:,.0f} | {indexes / count:,.0f} |")
     print(f"| all | {sum(size for _, size, _ in sizes) / count:,.0f} | {sum(row[2] for row in sizes) / count:,.0f} |")
     print(f"\nadding, {_BATCH} at a time: {1000 * adding / count:.2f} ms of processor time a message here,", end=" ")
     print(f"{storing / count:.2f} ms in PostgreSQL")
+
+
+def tables(url: str) -> list[tuple[str, int, int]]:
+    """Return the tables after VACUUM, the largest first, each with its bytes and those of its indexes in them."""
+    if not url.startswith("sqlite"):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("VACUUM FULL ANALYZE")
+            return connection.execute(_POSTGRESQL).fetchall()
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+        file.execute("VACUUM")
+        return file.execute(_SQLITE).fetchall()
 
 
 def _spent(url: str) -> float:

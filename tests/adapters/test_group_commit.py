@@ -35,6 +35,9 @@ class Script:
         if sql == self.fails:
             raise StorageUnavailable("the disk is full")
 
+    async def commit(self, *, brief: bool) -> None:
+        await self.run("COMMIT")
+
     def group(self) -> GroupCommit:
         @asynccontextmanager
         async def transaction():

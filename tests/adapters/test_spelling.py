@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roomlore.core.search.query import indexed_words
-from roomlore.storage.words import MAX_COUNT, MAX_LENGTH, before, spell, spell_message
+from roomlore.core.search.hits import MAX_COUNT
+from roomlore.core.search.query import indexed_words, spell
+from roomlore.storage.words import MAX_LENGTH, before, spell_message
 from roomlore_testkit import message
 
 SQLITE, POSTGRES = sqlite.dialect(), postgresql.dialect()

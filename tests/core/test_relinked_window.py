@@ -52,7 +52,7 @@ def test_changed_links_are_taken_in_as_if_the_window_were_built_anew(monkeypatch
     built: list[int] = []
     window_of = rooms.RoomWindow.of
     monkeypatch.setattr(rooms, "_FEW_LINKS", -1)
-    monkeypatch.setattr(rooms.RoomWindow, "of", lambda entries: built.append(1) or window_of(entries))
+    monkeypatch.setattr(rooms.RoomWindow, "of", lambda *given: built.append(1) or window_of(*given))
     expected, other = taken(batch, length // 2)
     assert len(built) > length // 30, "many messages are adopted"
     assert found == expected

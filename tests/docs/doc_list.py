@@ -54,6 +54,7 @@ CHECKED = [
     Listed("docs/explanation/recall.md", "python -m bench", BENCH),
     Listed("docs/explanation/search-speed.md", "python -m bench", BENCH),
     Listed("docs/explanation/session-speed.md", "python -m bench", BENCH),
+    Listed("docs/explanation/speed.md", "python -m bench", BENCH),
     Listed("docs/explanation/summaries.md", "python -m bench", BENCH),
     Listed("docs/how-to/back-up-and-restore.md", "docker compose", DOCKER),
     Listed("docs/how-to/one-container.zh.md", "docker build", DOCKER),

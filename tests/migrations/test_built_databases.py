@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from schemas import engine_of, schema_of
 from sqlalchemy import text
 
 import roomlore
-from roomlore import Message, NotFound
+from roomlore import Conflict, Message, NotFound
 from roomlore.core.errors import StorageBusy
 from roomlore.core.memory.memory import EvidenceRoom
 from roomlore.storage import connect, migrations, opening
@@ -148,6 +149,14 @@ async def test_it_goes_on(lore):
     assert [one.number for one in await lore.sessions.checkpoints("chat")] == [2, 1]
     assert [one.statement for one in await lore.memories.page("group:tea")] == ["The team meets on Tuesdays 每周二"]
     assert (await lore.privacy.verify()).faults == ()
+
+
+async def test_what_was_added_before_is_a_duplicate(lore):
+    unchanged = [one for one in TALK if one.id not in ("m6", "m7")]
+    again = await lore.messages.add(unchanged)
+    assert (len(again.duplicates), again.added) == (len(unchanged), ())
+    with pytest.raises(Conflict):
+        await lore.messages.add(replace(TALK[0], text="something else"))
 
 
 _FAR = datetime(2099, 1, 1, tzinfo=UTC)

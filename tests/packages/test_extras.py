@@ -29,6 +29,10 @@ with roomlore.open_sync("chat.db") as lore:
     lore.messages.add([roomlore.Message(id="1", room_id="r", sender_id="ann", text="Where do we meet?")])
     assert lore.context.build("r", "1").strategy
 """
+LINKER = """
+from roomlore.adapters.weights import load_link_model
+assert load_link_model(compiled=True).kernel
+"""
 COMMAND = """
 from roomlore.surfaces.cli import main
 sys.argv = ["roomlore", "--db", "chat.db", "doctor"]
@@ -50,6 +54,10 @@ USES = {
     "langfuse": ("langfuse", "import roomlore.adapters.langfuse.prompts"),
     "otel": ("otel", "import roomlore.adapters.otel.tracer"),
     "sentry": ("sentry", "import roomlore.adapters.sentry.reports"),
+    "kernel": (
+        "kernel",
+        LINKER,
+    ),
     "openai-agents": ("openai-agents", "import roomlore_integrations.openai_agents"),
 }
 

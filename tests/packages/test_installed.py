@@ -1,5 +1,6 @@
 """The wheels of the workspace, installed into an empty environment with nothing else of the repository."""
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import roomlore
 import roomlore_console
 import roomlore_importers
 import roomlore_integrations
+import roomlore_kernel
 import roomlore_server
 import roomlore_testkit
 from roomlore_testkit import FrozenClock, InMemorySessionCache
@@ -30,8 +32,8 @@ HERE = Path(__file__).parent
 
 
 def test_all_are_the_installed_ones():
-    built = (roomlore_console, roomlore_importers, roomlore_integrations, roomlore_server, roomlore_testkit)
-    packages = (roomlore, *built)
+    built = (roomlore_console, roomlore_importers, roomlore_integrations, roomlore_kernel, roomlore_server)
+    packages = (roomlore, roomlore_testkit, *built)
     assert len({version(one.__name__) for one in packages}) == 1
     assert [one for one in packages if "site-packages" not in one.__file__] == []
 
@@ -139,6 +141,25 @@ def test_the_library_brings_the_importers_and_nothing_that_serves(library, tmp_p
         words = [library, "-m", "roomlore", *command.split()]
         refused = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
         assert (refused.returncode, f"pip install 'roomlore[{extra}]'" in refused.stderr) == (1, True), refused.stderr
+
+
+LINKED = """
+import roomlore
+with roomlore.open_sync("sqlite://") as lore:
+    for number in range(30):
+        sender, text = f"p{number % 3}", f"Tea {number % 7}?"
+        lore.messages.add([roomlore.Message(id=str(number), room_id="r", sender_id=sender, text=text)])
+    print(*(lore.context.build("r", str(number)).parent for number in range(2, 30)))
+"""
+
+
+def test_the_extra_kernel_links_as_the_library_does_without_it(wheels, library, tmp_path):
+    compiled = environment(wheels, tmp_path, "roomlore[kernel]")
+    assert _run(compiled, "-c", LINKED, cwd=tmp_path) == _run(library, "-c", LINKED, cwd=tmp_path)
+    for python, form in ((compiled, r"compiled \(\w+\)"), (library, "in numpy")):
+        told = json.loads(_run(python, "-m", "roomlore", "--db", "chat.db", "doctor", "--json", cwd=tmp_path))
+        (linker,) = (one for one in told["findings"] if one["part"] == "linker")
+        assert re.fullmatch(form, linker["told"])
 
 
 def test_the_extra_server_brings_what_serves(wheels, tmp_path):

@@ -241,10 +241,10 @@ class Broken:
     def reading(self, tenant=None):
         return _Reading(self._storage.reading(tenant), self._hang, self._all)
 
-    def writing(self, tenant=None, *, brief=False):
+    def writing(self, tenant=None, **how):
         if self._writes:
             raise StorageUnavailable("the disk is full")
-        return self._storage.writing(tenant, brief=brief)
+        return self._storage.writing(tenant, **how)
 
 
 class _Reading:
@@ -284,6 +284,8 @@ class _Messages:
 
 
 def breaking(lore, **how) -> None:
+    """Break the storage of contexts, which find nothing in memory."""
+    lore.context._rooms = None
     lore.context._storage = Broken(lore.context._storage, **how)
 
 

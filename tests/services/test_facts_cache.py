@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+import roomlore
 from roomlore.core.models import Room
+from roomlore.core.search.facts import look_up
 from roomlore.core.search.hits import FactRows
 from roomlore.services.messages.search import FactsCache
 
@@ -113,3 +115,28 @@ async def test_what_is_held_keeps_to_the_bounds(count, messages):
     finally:
         tracemalloc.stop()
     assert 0.4 * size < taken < 1.2 * size
+
+
+async def test_words_kept_with_facts_are_found_as_in_the_index(storage_url):
+    """After a first reading, after messages that follow, and after a change of one that was read."""
+    said = ["deploy deploy deploy", "谁来部署？ c++ x_y", "it's o'neil: 100% \\ done", "", "deploy " * 300]
+    words = ["deploy", "部署", "c++", "x_y", "o'neil", "100", "done", "absent", "", "a" * 129, "ann"]
+    async with roomlore.open(storage_url, settings=roomlore.Settings(), background=False) as lore:
+        cache = FactsCache(size_bytes=1_000_000)
+        for turn in range(3):
+            if turn < 2:
+                messages = [f"{turn} {number}" for number in range(len(said))]
+                texts = zip(messages, said, strict=True)
+                await lore.messages.add(
+                    [roomlore.Message(id=name, room_id="r", sender_id="ann", text=text) for name, text in texts]
+                )
+            else:
+                await lore.messages.edit("r", "0 0", text="nothing to see")
+            async with lore.storage.reading("default") as work:
+                room = await work.rooms.find(room_id="r")
+                facts = await cache.of(work, room, words=True)
+                stored = await work.messages.look_up(room_id="r", words=words)
+            kept = look_up(facts, room, words)
+            for name in ("ends", "arrivals", "counts", "lengths"):
+                assert getattr(kept, name).tolist() == getattr(stored, name).tolist(), (turn, name)
+            assert kept.arrivals.size

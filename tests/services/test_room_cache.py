@@ -80,13 +80,22 @@ def test_a_room_kept_again_counts_once():
 
 def test_small_rooms_of_a_batch_keep_no_window_and_large_ones_are_bounded():
     held = cache(20_000_000).hold()
-    for number in range(300):
+    for number in range(100):
         held.add(room(str(number)), state(room(str(number)), 2))
-    assert len(list(held)) == 300
+    assert len(list(held)) == 100
     for number in range(20):
-        held.add(room(f"large {number}"), state(room(f"large {number}"), 40))
+        held.add(room(f"large {number}"), state(room(f"large {number}"), 101))
     assert 2 <= len(list(held)) < 10
     assert [one.room_id for one, _ in held][-1] == "large 19"
+
+
+def test_small_rooms_that_were_not_used_lately_keep_no_window():
+    rooms = cache(200_000_000)
+    states = [state(room(str(number)), 2) for number in range(40)]
+    for number, one in enumerate(states):
+        rooms.keep(room(str(number)), one)
+    assert [one.rests for one in states] == [True] * 8 + [False] * 32
+    assert rooms._bytes == sum(one.size_bytes() for one in states)
 
 
 def test_a_window_made_anew_links_as_the_one_that_was_let_go():
@@ -251,7 +260,7 @@ async def newest(lore: roomlore.Lore) -> tuple[bool, object, bytes]:
     async with lore._resources.storage.reading("default") as work:
         room = await work.rooms.find(room_id="a")
     context = await lore.context.build("a")
-    return bool(lore._resources.rooms.entries(room)), context.messages, encoded(context.messages)
+    return lore._resources.rooms.state(room) is not None, context.messages, encoded(context.messages)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

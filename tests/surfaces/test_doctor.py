@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
+from roomlore.adapters.weights import load_link_model
 from roomlore.settings import Settings
 from roomlore.storage.migrations import HEAD
 from roomlore.surfaces.cli.app import app
@@ -337,6 +338,20 @@ async def test_an_extra_that_is_missing(monkeypatch):
     parts = await found(redis_url=f"redis://{NOWHERE}")
     assert (parts["extras"].verdict, parts["extras"].advice) == ("fail", "pip install 'roomlore[redis]'")
     assert (parts["redis"].verdict, "needs the extra" in parts["redis"].told) == ("fail", True)
+
+
+async def test_the_form_of_the_linker(monkeypatch):
+    kernel = load_link_model(compiled=True).kernel
+    assert (await found())["linker"].told == f"compiled ({kernel.form})"
+    assert (await found(link_kernel=False))["linker"].told == "in numpy, as link_kernel says"
+    load_link_model.cache_clear()
+    monkeypatch.setattr("roomlore_kernel.layout", lambda: "of another version")
+    assert (await found())["linker"].verdict == "warn"
+    load_link_model.cache_clear()
+    monkeypatch.setitem(sys.modules, "roomlore_kernel", None)
+    linker = (await found())["linker"]
+    load_link_model.cache_clear()
+    assert (linker.verdict, linker.told, "roomlore[kernel]" in linker.advice) == ("ok", "in numpy", True)
 
 
 def test_every_extra_is_looked_for():

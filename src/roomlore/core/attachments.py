@@ -160,7 +160,10 @@ def descriptions_of(message: Message) -> str:
 def with_attachments(message: Message, language: Literal["zh", "en"]) -> str:
     """Return the text with what the message holds behind it: "look [picture map.jpg: the way to the hut]". '' if it
     holds nothing."""
-    text, held = message.text.strip(), attachments_of(message)
+    text = message.text.strip()
+    if not message.metadata:
+        return text
+    held = attachments_of(message)
     shown = text or _rest(message, held)
     silent = bool(shown) and not text  # the caption says what there is
     notes = [

@@ -520,7 +520,7 @@ def _time_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
 def _keyword_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
     theirs = set(entry.features.keywords)
     shared = [keyword for keyword in view.target.features.keywords if keyword in theirs]
-    return "shared words: " + ", ".join(sorted(shared, key=lambda word: -view.rarity[word])[:3])
+    return "shared words: " + ", ".join(sorted(shared, key=lambda word: -view.rarity([word]))[:3])
 
 
 def _speaker_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:

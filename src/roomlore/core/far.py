@@ -75,8 +75,8 @@ MISSED, SURENESS = 150.0, 4
 """A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as a superfluous one."""
 MOST_HITS = 40
 _TURNS = 20
-_REACH = 8
-"""The number of later messages that are searched for an answer."""
+_AFTER = np.arange(1, 9)
+"""The distances of the later messages that are searched for an answer."""
 _BEGIN, _END = 1_000, 500
 """Characters read at the beginning and at the end of a long message."""
 _DAY = 1_440.0
@@ -257,14 +257,14 @@ class Past:
 NOTHING_FAR = Past()
 
 
-def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
+def weigh(link: Link, earlier: Earlier, needed: float, *, hits_alone: bool = False) -> Past:
     """Return the probability of each message: from its thread, if nothing far is needed, or else as an answer.
 
-    A thread that is certain counts in either case.
+    A thread that is certain counts in either case. `hits_alone`: leave out the messages that were not found.
     """
     threaded, chances, reasons = link.thread_candidates.by_arrival(), {}, {}
     is_certain, likely = link.has_certain_thread, needed >= MIN_NEED
-    signs = evidence_signs(link, earlier)
+    signs = evidence_signs(link, earlier, hits_alone=hits_alone)
     evidence = {arrival: _chance(EVIDENCE_WEIGHTS, values) for arrival, values in signs.items()}
     for arrival in sorted(evidence, key=lambda candidate: -evidence[candidate]):
         answering, mate = needed * evidence[arrival], threaded.get(arrival, 0.0)
@@ -286,7 +286,7 @@ _REASONS = {
 }
 
 
-def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
+def evidence_signs(link: Link, earlier: Earlier, *, hits_alone: bool = False) -> dict[int, list[float]]:
     """Return the values of `EVIDENCE` by arrival.
 
     `place`: log of the rank among the hits. `share`: share of the best score, 0 if it is no hit. `answered`, `answers`:
@@ -304,8 +304,11 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
         if places[hit] < places.get(beside, last_place):
             values = by_arrival.setdefault(beside, [math.log(last_place), 0.0, 0.0, 0.0])
             values[column] = max(values[column], odds / places[hit])
-    for mate in threaded:
-        by_arrival.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
+    if hits_alone:
+        by_arrival = {hit.arrival: by_arrival[hit.arrival] for hit in ranked}
+    else:
+        for mate in threaded:
+            by_arrival.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
     rows = rows_of(facts, np.fromiter(by_arrival, np.int64, len(by_arrival)))
     lengths = np.log1p(np.where(rows >= 0, facts.lengths[rows], 0)) if facts.arrivals.size else rows
     return {
@@ -317,11 +320,17 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
 def _turns(facts: MessageFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
     """Return the links of the hits in these rows: (arrival of the hit, arrival of the linked message, the feature of
     the link, its probability)."""
+    parents = facts.parents[rows]
+    after = rows[:, None] + _AFTER
+    children = np.minimum(after, facts.arrivals.size - 1)
+    answering = (after < facts.arrivals.size) & (facts.parents[children] == facts.arrivals[rows][:, None])
+    hits, odds = facts.arrivals[rows].tolist(), facts.parent_odds[rows].tolist()
+    known = (rows_of(facts, parents) >= 0).tolist()
     turns = []
-    for row in rows.tolist():
-        hit, parent = int(facts.arrivals[row]), int(facts.parents[row])
-        if rows_of(facts, np.array([parent]))[0] >= 0:
-            turns.append((hit, parent, 2, float(facts.parent_odds[row])))
-        after = np.flatnonzero(facts.parents[row + 1 : row + 1 + _REACH] == hit) + row + 1
-        turns += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
+    for place, parent in enumerate(parents.tolist()):
+        if known[place]:
+            turns.append((hits[place], parent, 2, odds[place]))
+        after_it = children[place][answering[place]]
+        arrivals, chances = facts.arrivals[after_it].tolist(), facts.parent_odds[after_it].tolist()
+        turns += [(hits[place], child, 3, chance) for child, chance in zip(arrivals, chances, strict=True)]
     return turns

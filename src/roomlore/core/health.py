@@ -11,8 +11,8 @@ from roomlore.core.errors import listed
 
 PARTS = frozenset(
     {
-        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "model", "models", "oauth", "provider",
-        "providers", "schedule", "settings", "vectors", "work",
+        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "linker", "model", "models", "oauth",
+        "provider", "providers", "schedule", "settings", "vectors", "work",
     }
 )  # fmt: skip
 """The parts that are checked, beside the backends, whose parts are their names. If there are several of a kind, a name
@@ -53,6 +53,12 @@ SAYINGS: Final[Mapping[str, str]] = {
     "integrity.damaged.do": "Stop roomlore, keep this database aside, and bring back the last sound backup.",
     "integrity.late": "not read to the end within {seconds:g} s",
     "integrity.late.do": "Give it more time: `roomlore doctor --timeout 600`.",
+    "linker.compiled": "compiled ({form})",
+    "linker.numpy": "in numpy",
+    "linker.numpy.do": "pip install 'roomlore[kernel]' adds messages in half the processor time.",
+    "linker.off": "in numpy, as link_kernel says",
+    "linker.other": "in numpy: roomlore-kernel is that of another version or platform",
+    "linker.other.do": "pip install --force-reinstall 'roomlore[kernel]'",
     "clock.ahead": "the database's clock is {seconds:.1f} s ahead of this machine's",
     "clock.behind": "the database's clock is {seconds:.1f} s behind this machine's",
     "clock.do": "Set both machines by NTP: leases and schedules go by the clock.",

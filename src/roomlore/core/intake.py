@@ -14,9 +14,11 @@ from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import Parsed, Record, check_metadata, parse_time
 from roomlore.core.texts import Phrase
 
+HASH_DIGITS = 32
+
 
 def content_hash(message: Message) -> str:
-    """Return the SHA-256 (64 hex digits) of everything the caller gave.
+    """Return the first half of the SHA-256 (`HASH_DIGITS` hex digits) of everything the caller gave.
 
     Arrival, tokens, edits, and descriptions and files of attachments do not count, and a `sent_at` that the caller did
     not give counts as missing, so a stored message has the same hash as the submitted one. A naive time counts as UTC.
@@ -26,7 +28,7 @@ def content_hash(message: Message) -> str:
         canonical = _canonical(message)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidInput("message_metadata_not_json", message=repr(message.id), why=exc) from exc
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:HASH_DIGITS]
 
 
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode

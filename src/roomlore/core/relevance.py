@@ -62,15 +62,16 @@ class Weights:
         return tuple(share / math.fsum(shares) for share in shares)
 
 
-class Rarity(dict[str, float]):
-    """Keyword to its rarity among the messages; a keyword without a count is in no message."""
+class _Rarity(dict[int, float]):
+    """The number of messages that have a keyword to its rarity among all messages: most keywords share few numbers."""
 
-    def __init__(self, messages: int, counts: Mapping[str, int]) -> None:
-        super().__init__({keyword: rarity(count, messages) for keyword, count in counts.items()})
-        self._unknown = rarity(0, messages)
+    def __init__(self, messages: int) -> None:
+        super().__init__()
+        self._messages = messages
 
-    def __missing__(self, keyword: str) -> float:
-        return self._unknown
+    def __missing__(self, having: int) -> float:
+        value = self[having] = rarity(having, self._messages)
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +120,17 @@ class RoomView:
     @cached_property
     def own_rarity(self) -> float:
         """The summed rarity of the target's keywords."""
-        return _rarity(self, self.own_keywords)
+        return self.rarity(self.own_keywords)
+
+    def rarity(self, keywords: Iterable[str]) -> float:
+        """Return the summed rarity of keywords in the room, exactly rounded, so that the order of a set does not
+        matter. A keyword without a count is in no message."""
+        by_count, counts = self._rarity, self.counts
+        return math.fsum([by_count[counts.get(keyword, 0)] for keyword in keywords])
 
     @cached_property
-    def rarity(self) -> "Rarity":
-        """Keyword to its rarity in the room."""
-        return Rarity(self.messages, self.counts)
+    def _rarity(self) -> _Rarity:
+        return _Rarity(self.messages)
 
     @cached_property
     def own_keywords(self) -> frozenset[str]:
@@ -214,7 +220,8 @@ class RelevanceScorer:
     def _time_decay(self, target: StoredMessage, candidate: StoredMessage) -> float:
         """Return the time decay. The gap counts the same in both directions, since clocks may run backwards."""
         gap = abs((target.at - candidate.at).total_seconds())
-        return float(0.5 ** (gap / self._half_life))
+        decay: float = 0.5 ** (gap / self._half_life)
+        return decay
 
 
 def as_row(signals: Signals) -> tuple[float, ...]:
@@ -231,13 +238,12 @@ def as_row(signals: Signals) -> tuple[float, ...]:
 def _reply_chain(view: RoomView, candidate: Entry) -> float:
     """Return the largest value that applies. A path longer than `MAX_HOPS` counts as none. The root itself belongs to
     its thread."""
-    target = view.target.message
     hops = view.hops.get(candidate.message.id)
     if hops:
         return float(0.5 ** (hops - 1))
-    if addresses(view.target, candidate):
+    if view.target.features.addressed and addresses(view.target, candidate):
         return ADDRESSED
-    return SAME_ROOT if same_root(target, candidate.message) else 0.0
+    return SAME_ROOT if same_root(view.target.message, candidate.message) else 0.0
 
 
 def addresses(target: Entry, candidate: Entry) -> bool:
@@ -291,13 +297,8 @@ def _mention_relation(view: RoomView, candidate: Entry) -> float:
 
 
 def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
-    shared = view.own_keywords.intersection(candidate.features.keywords)
-    if not shared:
+    if view.own_keywords.isdisjoint(candidate.features.keywords):
         return 0.0
-    smaller = min(view.own_rarity, _rarity(view, candidate.features.keywords))
-    return min(1.0, _rarity(view, shared) / smaller)
-
-
-def _rarity(view: RoomView, keywords: Iterable[str]) -> float:
-    """Return the summed rarity, exactly rounded, so that the order of a set does not matter."""
-    return math.fsum(map(view.rarity.__getitem__, keywords))
+    shared = view.own_keywords.intersection(candidate.features.keywords)
+    smaller = min(view.own_rarity, view.rarity(candidate.features.keywords))
+    return min(1.0, view.rarity(shared) / smaller)

@@ -3,12 +3,15 @@
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roomlore.core.access_tokens import TokenGrant, grant_of
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, listed
 from roomlore.core.models import ApiKey
 from roomlore.ports.shared import Backends, Service
+
+if TYPE_CHECKING:
+    from roomlore.storage.stamps import Stamp
 
 SCOPES = ("read", "write", "admin")
 _PREFIX = "rl_"
@@ -21,6 +24,7 @@ class KeyService(Service):
         super().__init__(backends)
         self._tenant = tenant
         self._exists = False
+        self._none_at: Stamp | None = None
 
     async def create(self, name: str, *, scopes: Sequence[str] = ("read", "write")) -> tuple[ApiKey, str]:
         """Return a new key and its secret (256 random bits), which is not stored and cannot be shown again."""
@@ -67,10 +71,13 @@ class KeyService(Service):
 
     async def any(self) -> bool:
         """Return True if a key was ever created, for any tenant. Revoking the last one must not open access again, so
-        one that was seen is not looked for again."""
+        one that was seen is not looked for again; nor where nothing was written since there was none."""
         if not self._exists:
-            async with self._storage.reading() as work:
-                self._exists = await work.keys.any()
+            stamp = self._storage.stamp()
+            if stamp is None or stamp != self._none_at:
+                async with self._storage.reading() as work:
+                    self._exists = await work.keys.any()
+                self._none_at = stamp
         return self._exists
 
 

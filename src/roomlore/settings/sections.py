@@ -331,6 +331,7 @@ class WorkSettings(Section):
     )
     work_at_once: Whole = setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
     work_in_server: bool = setting(True, "Do the work behind the calls in the server; off: `roomlore worker` does it.")
+    link_kernel: bool = setting(True, "Use the compiled link model if `roomlore-kernel` is installed; off: numpy.")
 
 
 class ReplySettings(Section):

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,19 +75,19 @@ class Compiled:
         row = list(values)
         for place, is_text in self.given:
             value = row[place]
-            if isinstance(value, str):
-                may_change = not value.isascii() or MARK in value or "\x00" in value
-            else:
-                may_change = is_text and value is not None
-            if may_change:
+            # No character that is escaped is printable.
+            if not value.isprintable() if isinstance(value, str) else is_text and value is not None:
                 row[place] = escape(value)
         return tuple(row)
 
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows as they were before they were stored."""
-        for place in self.shown:
-            if any(isinstance(row[place], str) and MARK in row[place] for row in rows):
-                return [tuple(unescape(value) if isinstance(value, str) else value for value in row) for row in rows]
+        shown = self.shown
+        for row in rows:
+            for place in shown:
+                value = row[place]
+                if value.__class__ is str and MARK in value:
+                    return [tuple(unescape(cell) if isinstance(cell, str) else cell for cell in row) for row in rows]
         return rows
 
 
@@ -365,6 +365,10 @@ def _advice(exc: Exception) -> str:
     return Phrase("advice_check_server")
 
 
+Change = tuple["Statement", Sequence[Row]]
+"""A statement, and the rows of parameters that it is run with."""
+
+
 class Connection(Protocol):
     """A connection in autocommit mode; transactions are begun and ended by statements."""
 
@@ -373,17 +377,24 @@ class Connection(Protocol):
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         """Run a statement and return all rows as tuples."""
 
+    async def fetch_locked(self, lock: Statement, statement: Statement, **params: Any) -> Sequence[Row]:
+        """Run a statement once another one has locked rows, in one round trip, and return its rows. SQLite needs no
+        lock: the transaction has one."""
+
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
         """Run a statement once for each tuple of parameters, in the order of the statement's parameters."""
 
     async def run(self, sql: str) -> None:
         """Run a constant SQL text."""
 
-    def together(self) -> AbstractAsyncContextManager[None]:
-        """Send the statements of the block without waiting for each, where the database can.
+    async def commit(self, *, brief: bool) -> None:
+        """Commit. `brief`: the transaction wrote a few rows."""
 
-        Errors of those that return no rows are raised by the next that does, or at the end of the block.
-        """
+    async def write(
+        self, changes: Sequence[Change], statement: Statement, params: Mapping[str, Any], *, brief: bool
+    ) -> Sequence[Row]:
+        """Run statements, each once for each of its rows as in `many`, and then `statement` as in `fetch`, in one round
+        trip. `brief`: the rows are few and short."""
 
     @property
     def interrupted(self) -> bool:
@@ -391,6 +402,9 @@ class Connection(Protocol):
 
     def broken(self) -> bool:
         """Return True if the connection cannot be reused: it is closed, or still inside a transaction or call."""
+
+    def committed_elsewhere(self) -> int | None:
+        """Return a number that changes when another connection commits; None if that is not known at once."""
 
 
 WAIT_SECONDS = 30

@@ -25,9 +25,11 @@ from sqlalchemy import (
 )
 
 from roomlore.core.audience import Window
+from roomlore.core.intake import HASH_DIGITS
 from roomlore.core.models import Entry, Origin, Role, StoredMessage, Target
 from roomlore.storage import schema
 from roomlore.storage.engine import (
+    LockedRoom,
     Repository,
     Row,
     Statement,
@@ -47,7 +49,7 @@ from roomlore.storage.rows import (
     to_micros,
 )
 from roomlore.storage.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
-from roomlore.storage.values import Met
+from roomlore.storage.values import VECTORS, Met
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
@@ -58,7 +60,9 @@ _these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_id
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """A condition: messages of the room that are not deleted."""
 
-_HASHED_COLUMNS = (*MESSAGE.columns, _m.c.content_hash)
+_hash = func.substr(_m.c.content_hash, literal_column("1"), literal_column(str(HASH_DIGITS)))
+"""The content hash. Earlier versions stored the whole SHA-256."""
+_HASHED_COLUMNS = (*MESSAGE.columns, _hash)
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _of_sender = _m.c.sender_id == bindparam("sender_id")
@@ -84,10 +88,11 @@ def entries(*where: ColumnElement[bool]) -> Select[Any]:
 def _met() -> Select[Any]:
     """Select the room, a text of hash and id for each of the ids that is taken, and if messages reply to them."""
     its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
-    hashed = texts_in(_m.c.content_hash.concat(literal_column("' '")).concat(_m.c.message_id))
+    hashed = texts_in(_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
-    return select(*ROOM.columns, taken, awaited).where(named_room())
+    vectors = exists().where(schema.index_states.c.name == VECTORS)
+    return select(*ROOM.columns, _r.c.room_key, vectors, taken, awaited).where(named_room())
 
 
 def newest_of(chosen: Select[Any]) -> Select[Any]:
@@ -118,16 +123,16 @@ def _first_since() -> Select[Any]:
     return select(func.min(arrival)).where(visible, _since)
 
 
-def _changes(*where: ColumnElement[bool]) -> Subquery:
+def changes(*where: ColumnElement[bool]) -> Subquery:
     """Select the places of changed messages. Both engines would prefer to scan the whole room. A limit of unknown size
     makes PostgreSQL use the order of the index."""
-    changes = select(_w.c.room_key, _w.c.arrival, _w.c.changed).where(
+    changed = select(_w.c.room_key, _w.c.arrival, _w.c.changed).where(
         in_room(_w), _w.c.changed > bindparam("revision"), *where
     )
-    return changes.order_by(_w.c.changed).limit(bindparam("count")).subquery("changes")
+    return changed.order_by(_w.c.changed).limit(bindparam("count")).subquery("changes")
 
 
-def _at(table: Table, its: Subquery) -> ColumnElement[bool]:
+def at_place(table: Table, its: Subquery) -> ColumnElement[bool]:
     """Return the condition that a row of the table has one of these places."""
     here = and_(table.c.room_key == its.c.room_key, table.c.arrival == its.c.arrival)
     return and_(here, table.c.tenant == bindparam("tenant"))
@@ -135,14 +140,14 @@ def _at(table: Table, its: Subquery) -> ColumnElement[bool]:
 
 def _changed() -> Select[Any]:
     """Select changed messages. Adding zero to the arrival leaves SQLite no choice but the index of changes."""
-    its = _changes(_w.c.arrival + literal_column("0") > bindparam("after"))
-    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, _at(_m, its)))
+    its = changes(_w.c.arrival + literal_column("0") > bindparam("after"))
+    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, at_place(_m, its)))
 
 
 def _appended() -> Select[Any]:
     """Select changed entries, each with its revision and the time of its deletion."""
-    its = _changes()
-    joined = its.join(_m, _at(_m, its)).join(_f, _at(_f, its))
+    its = changes()
+    joined = its.join(_m, at_place(_m, its)).join(_f, at_place(_f, its))
     return select(its.c.changed, _m.c.deleted_at, *ENTRY.columns).select_from(joined)
 
 
@@ -177,10 +182,9 @@ def _times_statement() -> Select[Any]:
     return select(_m.c.arrival, *_origin).where(visible, or_(_m.c.edited_at.is_not(None), estimated))
 
 
-_FINGERPRINTS = Statement(
-    lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
-)
+_FINGERPRINTS = Statement(lambda: select(_m.c.message_id, _hash).where(in_room(_m), among(_m.c.message_id, "ids")))
 _MET = Statement(_met)
+_LOCK = Statement(lambda: select(_r.c.room_key).where(named_room()).with_for_update())
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
 _SAID = Statement(_times_statement)
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
@@ -258,12 +262,20 @@ class MessageReading(InRoom):
         rows = await self._rows(_FINGERPRINTS, room_id, ids=names_text(message_ids))
         return dict(rows)
 
-    async def met(self, *, room_id: str, message_ids: Sequence[str]) -> Met | None:
-        """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room."""
-        rows = await self._rows(_MET, room_id, ids=names_text(message_ids))
+    async def met(self, *, room_id: str, message_ids: Sequence[str], lock: bool = False) -> Met | None:
+        """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room.
+        `lock`: the room is locked first, as `Rooms.lock_known` does."""
+        given = {"tenant": self._tenant, "room_id": room_id, "ids": names_text(message_ids)}
+        if lock:
+            self._locks.check_writing()
+            rows = await self._sql.fetch_locked(_LOCK, _MET, **given)
+        else:
+            rows = await self._sql.fetch(_MET, **given)
         if not rows:
             return None
-        *_, taken, awaited = rows[0]
+        *_, key, keeps_vectors, taken, awaited = rows[0]
+        if lock:
+            self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps_vectors)))
         hashes = (text.partition(" ") for text in read_texts(taken))
         return Met(
             ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)

@@ -167,7 +167,7 @@ def _in_memory(url: URL, driver: Driver) -> Storage:
 
 
 def _file(url: URL, patience_seconds: float = WAIT_SECONDS) -> Storage:
-    pace = Pace(connections=_READERS + 1)
+    pace = Pace(connections=_READERS + 1, copying=partial(opened, url, "PRAGMA busy_timeout = 0"))
     file = file_of(url)
     checked = OpenFile(file) if file else None
     readers, writers = (

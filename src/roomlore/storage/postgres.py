@@ -1,7 +1,7 @@
 """Engines of PostgreSQL with their connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, Dialect, event
 
 from roomlore.core.errors import InvalidInput
-from roomlore.storage.engine import WAIT_SECONDS, Row, Statement, translated
+from roomlore.storage.engine import WAIT_SECONDS, Change, Row, Statement, translated
 
 if TYPE_CHECKING:
     import psycopg
@@ -101,6 +101,16 @@ class PostgresConnection:
                 cursor = await self._driver.execute(compiled.sql, bound)
             return compiled.read(await cursor.fetchall()) if compiled.answers or cursor.description else []
 
+    async def fetch_locked(self, lock: Statement, statement: Statement, **params: Any) -> Sequence[Row]:
+        compiled, bound = statement.bound(self.dialect, params)
+        locking, locked = lock.bound(self.dialect, params)
+        with self._call():
+            async with self._pipeline():
+                await self._begin()
+                await self._driver.execute(locking.sql, locked)
+                cursor = await self._driver.execute(compiled.sql, bound)
+            return compiled.read(await cursor.fetchall())
+
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
         sql, stored = statement.bound_rows(self.dialect, rows)
         with self._call():
@@ -118,17 +128,28 @@ class PostgresConnection:
                 await self._begin()
                 await self._driver.execute(sql.encode())
 
+    async def commit(self, *, brief: bool) -> None:
+        await self.run("COMMIT")
+
     async def _begin(self) -> None:
         """Begin the transaction that `run` was asked for."""
         if self._to_begin:
             self._to_begin = False
             await self._driver.execute(b"BEGIN")
 
-    @asynccontextmanager
-    async def together(self) -> AsyncIterator[None]:
+    async def write(
+        self, changes: Sequence[Change], statement: Statement, params: Mapping[str, Any], *, brief: bool
+    ) -> Sequence[Row]:
+        compiled, bound = statement.bound(self.dialect, params)
         with self._call():
             async with self._pipeline():
-                yield
+                await self._begin()
+                for change, rows in changes:
+                    sql, stored = change.bound_rows(self.dialect, rows)
+                    async with self._driver.cursor() as cursor:
+                        await cursor.executemany(sql, stored)
+                cursor = await self._driver.execute(compiled.sql, bound)
+            return compiled.read(await cursor.fetchall())
 
     @asynccontextmanager
     async def _pipeline(self) -> AsyncIterator[None]:
@@ -163,6 +184,9 @@ class PostgresConnection:
 
     def broken(self) -> bool:
         return self._driver.closed or self._driver.info.transaction_status.name != "IDLE"
+
+    def committed_elsewhere(self) -> int | None:
+        return None
 
 
 class PostgresSource:

@@ -22,12 +22,13 @@ from sqlalchemy import (
 )
 
 from roomlore.core.linking.corrections import Threads
-from roomlore.core.models import Entry, Exchange, LinkKind, Target, Thread
+from roomlore.core.models import Entry, Exchange, LinkKind, Room, Target, Thread
 from roomlore.storage import schema
 from roomlore.storage.engine import (
     Statement,
     among,
     in_room,
+    named_room,
     numbers_in,
 )
 from roomlore.storage.messages import (
@@ -46,11 +47,12 @@ from roomlore.storage.rows import (
     from_micros,
     names_text,
     numbers_text,
+    to_micros,
 )
 from roomlore.storage.shapes import ENTRY, MESSAGE
 from roomlore.storage.values import MOST_BETWEEN
 
-_m, _f, _words = schema.messages, schema.features, schema.keyword_counts
+_m, _f, _words, _rooms = schema.messages, schema.features, schema.keyword_counts, schema.rooms
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _WIDEST = 1000
@@ -237,6 +239,15 @@ _COUNTS = Statement(
         in_room(_words), among(_words.c.keyword, "keywords"), _words.c.messages > 0
     )
 )
+_EVERY_COUNT = Statement(
+    lambda: (
+        select(_words.c.keyword, _words.c.messages)
+        .select_from(
+            _words.join(_rooms, and_(_rooms.c.room_key == _words.c.room_key, _rooms.c.tenant == _words.c.tenant))
+        )
+        .where(named_room(), *(_rooms.c[name] == bindparam(name) for name in ("revision", "created_at")))
+    )
+)
 
 
 def _answered_through() -> Select[Any]:
@@ -379,6 +390,11 @@ class ThreadReading(InRoom):
             return {}
         rows = await self._rows(_COUNTS, room_id, keywords=names_text(keywords))
         return dict(rows)
+
+    async def every_keyword_count(self, *, room: Room) -> dict[str, int] | None:
+        """Return the counts of all keywords of the room at its revision; None if it is not at it, or has none."""
+        stamp = {"revision": room.revision, "created_at": to_micros(room.created_at)}
+        return dict(await self._rows(_EVERY_COUNT, room.room_id, **stamp)) or None
 
 
 def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:

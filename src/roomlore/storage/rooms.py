@@ -60,6 +60,7 @@ def _people_before() -> Any:
 
 
 _FIND = Statement(lambda: select(*ROOM.columns).where(named_room()))
+_REVISION = Statement(lambda: select(_rooms.c.revision, _rooms.c.created_at).where(named_room()))
 _PAGE_FROM_START = Statement(
     lambda: (
         select(*ROOM.columns)
@@ -284,6 +285,11 @@ class Rooms(Repository):
         """Return the room as stored, or None."""
         rows = await self._sql.fetch(_FIND, tenant=self._tenant, room_id=room_id)
         return ROOM.read(rows[0]) if rows else None
+
+    async def is_current(self, *, room: Room) -> bool:
+        """Return True if nothing of the room changed since it was read."""
+        rows = await self._sql.fetch(_REVISION, tenant=self._tenant, room_id=room.room_id)
+        return bool(rows) and rows[0] == (room.revision, to_micros(room.created_at))
 
     async def page(self, *, after: str | None, limit: int) -> list[Room]:
         """Return rooms with an id above `after`, ascending by id."""

@@ -7,9 +7,9 @@ read is given a moment on the event loop first. One that takes longer is interru
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, closing, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -26,6 +26,7 @@ from roomlore.storage.engine import (
     SAVEPOINT,
     UNDO,
     WAIT_SECONDS,
+    Change,
     Compiled,
     Row,
     Statement,
@@ -40,6 +41,8 @@ T = TypeVar("T")
 _READ_SECONDS = 0.002
 """A read may keep the event loop for this long, in processor time: on a busy machine the system may stop the process in
 the middle of the shortest read."""
+_WRITE_SECONDS = 0.1
+"""A disk on which a brief commit took longer keeps the next ones off the event loop."""
 _WAITED = 10
 """So many times as long it may take on the clock, as it may wait for the disk."""
 _TURN_SECONDS = 0.003
@@ -53,19 +56,27 @@ _FEW_CHARACTERS = 20_000
 _AGAIN_SECONDS = 0.002
 _STATEMENTS = 512
 """Prepared statements that a connection keeps."""
+_COPIED_AFTER = 200
+"""Brief commits after which the write-ahead log is copied into the database. SQLite would do it in a commit, once the
+log is several times as long."""
+_COPY = "PRAGMA wal_checkpoint(PASSIVE)"
 _DIALECT = SQLiteDialect_pysqlite(paramstyle="qmark")
 
 
 class Pace:
     """Decides for the connections of one database which statements run on the event loop, and when it has its turn.
 
-    `threads` run the others. They end when the last connection does.
+    `threads` run the others. They end when the last connection does. `copying`: opens the connection that copies the
+    write-ahead log.
     """
 
-    def __init__(self, *, connections: int) -> None:
+    def __init__(self, *, connections: int, copying: Callable[[], sqlite3.Connection] | None = None) -> None:
         self.threads = ThreadPoolExecutor(connections, thread_name_prefix="roomlore-sqlite")
         self._aside: dict[str, int] = {}
         self._turned = 0.0
+        self._copying = copying
+        self._commits = 0
+        self._copied: asyncio.Future[None] | None = None
 
     def is_slow(self, sql: str) -> bool:
         """Return True if the read took too long lately."""
@@ -76,6 +87,18 @@ class Pace:
 
     def was_slow(self, sql: str) -> None:
         self._aside[sql] = _RUNS_ASIDE
+
+    def committed(self) -> None:
+        """Count a brief commit, and have the log copied by a thread if it is time."""
+        self._commits += 1
+        if self._commits >= _COPIED_AFTER and self._copying and (self._copied is None or self._copied.done()):
+            self._commits = 0
+            self._copied = _in_thread(self.threads, partial(_copy_log, self._copying))
+
+    async def settled(self) -> None:
+        """Return when no thread copies the log."""
+        if self._copied is not None:
+            await shielded(self._copied)
 
     async def turn(self) -> None:
         """Let others run if brief statements have kept the event loop for long."""
@@ -189,6 +212,9 @@ class SqliteConnection:
         self.dialect: Dialect = _DIALECT
         self.interrupted = False
 
+    async def fetch_locked(self, lock: Statement, statement: Statement, **params: Any) -> Sequence[Row]:
+        return await self.fetch(statement, **params)
+
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled, bound = statement.bound(self.dialect, params)
         try:
@@ -215,50 +241,81 @@ class SqliteConnection:
                 self._check_is_worth_another_try(error, sql)
         return await self._patiently(fetched, stops=compiled.reads)
 
-    def together(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        sql, stored = statement.bound_rows(self.dialect, rows)
+        rows = list(rows)
+        await self._written([(statement, rows)], lambda _: None, here=_are_few(rows))
 
-        def written(raw: sqlite3.Connection) -> None:
-            raw.executemany(sql, stored)
+    async def write(
+        self, changes: Sequence[Change], statement: Statement, params: Mapping[str, Any], *, brief: bool
+    ) -> Sequence[Row]:
+        compiled, bound = statement.bound(self.dialect, params)
+
+        def fetched(raw: sqlite3.Connection) -> Sequence[Row]:
+            return compiled.read(raw.execute(compiled.sql, bound).fetchall())
+
+        return await self._written(changes, fetched, here=brief)
+
+    async def _written(self, changes: Sequence[Change], then: Callable[[sqlite3.Connection], T], *, here: bool) -> T:
+        """Run the changes and then `then`: on the event loop, or all in a thread."""
+
+        def written(raw: sqlite3.Connection) -> T:
+            for statement, rows in changes:
+                raw.executemany(*statement.bound_rows(self.dialect, rows))
+            return then(raw)
 
         try:
             await self._pace.turn()
-            if _are_few(stored):
-                self.driver.here(written, inf)
-            else:
-                await self._aside(written, stops=False)
+            if here:
+                return self.driver.here(written, inf)
+            return await self._aside(written, stops=False)
         except DRIVER_ERRORS as error:
             raise translation(error, self._file) from error
 
     async def run(self, sql: str) -> None:
+        try:
+            await self._ran(sql, here=sql in _AT_ONCE)
+        except DRIVER_ERRORS as error:
+            raise translation(error, self._file) from error
+
+    async def commit(self, *, brief: bool) -> None:
+        if self._checked:
+            self._checked.check()
+        try:
+            await self._ran("COMMIT", here=brief and not self._pace.is_slow("COMMIT"))
+        except DRIVER_ERRORS as error:
+            raise translation(error, self._file) from error
+        if brief:
+            self._pace.committed()
+        elif self._checked:
+            self._checked.check()  # it may have changed meanwhile, and the caller counts on what is committed
+
+    async def _ran(self, sql: str, *, here: bool) -> None:
         def ran(raw: sqlite3.Connection) -> None:
             raw.execute(sql).fetchall()
 
-        try:
-            if sql in _AT_ONCE:
-                await self._pace.turn()
-                try:
-                    self.driver.here(ran, inf)
-                    return
-                except sqlite3.OperationalError as error:
-                    self._check_is_worth_another_try(error, sql)
-            checked = self._checked if sql == "COMMIT" else None
-            if checked:
-                checked.check()
-            await self._patiently(ran, stops=False)
-            if checked:
-                checked.check()  # it may have changed meanwhile, and the caller counts on what is committed
-        except DRIVER_ERRORS as error:
-            raise translation(error, self._file) from error
+        if here:
+            await self._pace.turn()
+            begun = perf_counter()
+            try:
+                self.driver.here(ran, inf)
+                if perf_counter() - begun > _WRITE_SECONDS:
+                    self._pace.was_slow(sql)
+                return
+            except sqlite3.OperationalError as error:
+                self._check_is_worth_another_try(error, sql)
+        await self._patiently(ran, stops=False)
 
     def broken(self) -> bool:
         try:
             return self.driver.raw.in_transaction and self._own
         except sqlite3.ProgrammingError:  # it is closed
             return True
+
+    def committed_elsewhere(self) -> int | None:
+        with suppress(sqlite3.Error):
+            number: int = self.driver.raw.execute("PRAGMA data_version").fetchone()[0]
+            return number
+        return None
 
     def _check_is_worth_another_try(self, error: sqlite3.OperationalError, sql: str) -> None:
         """Raise the error unless the statement took too long here, or another program holds the lock."""
@@ -317,7 +374,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 def _are_few(rows: Sequence[Row]) -> bool:
     if len(rows) > FEW_ROWS:
         return False
-    return sum(len(value) for row in rows for value in row if isinstance(value, str | bytes)) < _FEW_CHARACTERS
+    return sum([len(value) for row in rows for value in row if isinstance(value, str)]) < _FEW_CHARACTERS
 
 
 def opened(url: URL, *settings: str) -> sqlite3.Connection:
@@ -332,6 +389,13 @@ def opened(url: URL, *settings: str) -> sqlite3.Connection:
         raw.close()
         raise
     return raw
+
+
+def _copy_log(connect: Callable[[], sqlite3.Connection]) -> None:
+    """Copy what the write-ahead log has into the database, as far as no reader is in the way. A log that could not be
+    copied is copied later."""
+    with suppress(sqlite3.Error), closing(connect()) as raw:
+        raw.execute(_COPY).fetchall()
 
 
 class SqliteSource:
@@ -389,5 +453,6 @@ class SqliteSource:
         await _in_thread(None, connection.driver.raw.close)
 
     async def end(self) -> None:
+        await self._pace.settled()
         if self._shared is not None:
             self._shared.raw.close()

@@ -9,7 +9,7 @@ what was acknowledged is as durable as if it had been committed alone.
 import asyncio
 from asyncio import CancelledError, Future, get_running_loop
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ from roomlore.storage.related import ThreadReading
 from roomlore.storage.rooms import ImportPositions, Keys, Rooms
 from roomlore.storage.sessions import Sessions
 from roomlore.storage.sqlite import OpenFile
+from roomlore.storage.stamps import RoomWrites, Stamp
 from roomlore.storage.tenants import Tenants
 from roomlore.storage.threads import Corrections, ThreadTitles
 from roomlore.storage.usage import Usage
@@ -201,6 +202,11 @@ class Connections(Generic[C]):
             self._turns.release()
             raise
 
+    def idle(self) -> C | None:
+        """Return a connection that nobody uses, to ask it something at once; None if there is none."""
+        held = self._idle[-1] if self._idle else None
+        return held.connection if held and held.age == self._age else None
+
     async def give_back(self, held: "_Held[C]") -> None:
         try:
             if held.age != self._age or held.connection.broken():
@@ -305,7 +311,7 @@ class GroupCommit:
                 if self._waiting:
                     await shielded(self._commit_with_others(connection, until))
                 else:
-                    await connection.run("COMMIT")
+                    await connection.commit(brief=True)
         finally:
             self._pass_on()
 
@@ -341,7 +347,7 @@ class GroupCommit:
             while len(joined) < _MAX_UNITS and monotonic() < until and (member := self._next()):
                 if await _joined(member, connection):
                     joined.append(member)
-            await connection.run("COMMIT")
+            await connection.commit(brief=True)
         except BaseException as error:
             for member in joined:
                 member.fail(error)
@@ -393,6 +399,7 @@ class Storage:
         self._gate = gate
         self._group = None if readers is writers or gate else GroupCommit(self._transaction)
         self._closed = False
+        self._writes = RoomWrites()
 
     def reading(self, tenant: str | None = None) -> "_Reading":
         """Open a view for reading, of a tenant or over all of them; several may be open at once. Each call sees what
@@ -400,20 +407,25 @@ class Storage:
         return _Reading(self._readers, self._check_open, tenant)
 
     @asynccontextmanager
-    async def writing(self, tenant: str | None = None, *, brief: bool = False) -> AsyncIterator[UnitOfWork]:
+    async def writing(
+        self, tenant: str | None = None, *, brief: bool = False, rooms: Collection[str] | None = None
+    ) -> AsyncIterator[UnitOfWork]:
         """Open a view for writing; committed when the block ends, rolled back when it raises.
 
         `brief`: the block takes a few milliseconds and waits for nothing but storage. It may share a transaction with
-        other brief ones, but not its success or failure, and it still returns only when it is committed.
+        other brief ones, but not its success or failure, and it still returns only when it is committed. `rooms`: the
+        only ones that it changes, None for any.
         """
         self._check_open()
         if brief and self._group is not None:
             async with self._group.unit() as connection:
+                self._writes.note(tenant, rooms)
                 yield UnitOfWork(connection, Locks(writing=True), tenant)
             return
         async with self._transaction() as connection:
+            self._writes.note(tenant, rooms)
             yield UnitOfWork(connection, Locks(writing=True), tenant)
-            await connection.run("COMMIT")
+            await connection.commit(brief=False)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
@@ -431,7 +443,18 @@ class Storage:
         """Yield the connection that writes, without a transaction, for maintenance commands."""
         self._check_open()
         async with self._gate or nullcontext(), self._writers.one() as connection:
+            self._writes.note(None, None)
             yield connection
+
+    def stamp(self, tenant: str = "", room_id: str = "", writer: Connection | None = None) -> Stamp | None:
+        """Return the stamp of a room, or of what belongs to no room, without a statement; None while this process
+        writes, and with a server, which does not tell it. `writer`: the connection of a unit of work that writes: the
+        stamp is that of the room as it leaves it."""
+        if self._readers is self._writers or (writer is None and self._gate and self._gate.locked()):
+            return None
+        writer = writer or self._writers.idle()
+        others = writer.committed_elsewhere() if writer else None
+        return None if others is None else (writer, others, self._writes.last(tenant, room_id))
 
     async def ping(self) -> None:
         """Return when the database answers."""

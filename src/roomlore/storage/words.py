@@ -8,7 +8,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from sqlalchemy import (
     column,
     func,
     insert,
+    literal_column,
     select,
     table,
     true,
@@ -37,11 +39,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
-from roomlore.core.patterns import lazy_pattern
-from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postings
-from roomlore.core.search.query import indexed_words
+from roomlore.core.search.hits import MAX_COUNT, ROLES, FactRows, Ints, Postings, no_postings
+from roomlore.core.search.query import indexed_words, spell
 from roomlore.storage import schema
 from roomlore.storage.engine import (
+    Change,
     Connection,
     LockedRoom,
     Locks,
@@ -55,7 +57,7 @@ from roomlore.storage.engine import (
     numbers_in,
     texts_in,
 )
-from roomlore.storage.messages import dated_at
+from roomlore.storage.messages import NEWEST_OF_ALL, at_place, changes, dated_at
 from roomlore.storage.rows import names_text, numbers_text, read_texts
 from roomlore.storage.shapes import ROOM
 
@@ -64,17 +66,11 @@ _r, _m, _f, _w = schema.rooms, schema.messages, schema.features, schema.message_
 MAX_LENGTH = 1023
 """A longer message counts as one with this many words: the length is stored in ten bits beside each of its words."""
 
-MAX_COUNT = 255
-"""A word that occurs more often in a message counts this often: PostgreSQL's limit."""
-
-_MAX_WORD = 128
 _MAX_BYTES = 900_000
 _BYTES_BESIDE = 24
 _SURELY_FITS = 30_000
 """PostgreSQL stores less than 2**20 bytes of one message: its distinct words with a few bytes each, and two bytes for
 each occurrence. This many characters always fit."""
-
-_UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +80,6 @@ class Spelled:
     arrival: int
     length: int
     words: str
-
-
-@lru_cache(maxsize=1 << 16)
-def spell(word: str) -> str:
-    """Return the word in safe characters, different for different words; '' for a word that is never indexed: an empty
-    one, or more than 128 characters."""
-    return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
 
 
 def before(room_key: int) -> str:
@@ -128,13 +117,21 @@ ARRIVAL_BITS, LENGTH_BITS = 28, 10
 _KEY_BITS = 63 - ARRIVAL_BITS - LENGTH_BITS
 
 
+def _added() -> Any:
+    """Insert a row of the next revision of its room."""
+    named = ("room_key", "arrival", "tenant", "length", "words")
+    given = {name: bindparam(name, type_=_w.c[name].type) for name in named}
+    next_revision = select(_r.c.revision + literal_column("1")).where(_r.c.room_key == given["room_key"])
+    return insert(_w).values({**given, "changed": next_revision.scalar_subquery()})
+
+
 def _put() -> Any:
     given = upsert(_w)
     changing = {name: given.excluded[name] for name in ("length", "changed", "words")}
     return given.on_conflict_do_update(index_elements=[_w.c.room_key, _w.c.arrival], set_=changing)
 
 
-_ADD = Statement(lambda: insert(_w))
+_ADD = Statement(_added)
 _PUT = Statement(_put)
 _CLEAR = Statement(
     lambda: (
@@ -158,11 +155,11 @@ class WordIndex:
         """Return the argument of `add` and `put`. Uses only the processor."""
         return [spell_message(message, room.key, self._sql.dialect, message.arrival) for message in messages]
 
-    async def add(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
-        """Index messages that follow all others of the room."""
+    def added(self, room: LockedRoom, spelled: Sequence[Spelled]) -> Change:
+        """Return the change that indexes messages that follow all others of the room, before its revision is raised."""
         if self._sql.dialect.name == "sqlite":
             _check_number(room, spelled[-1].arrival)
-        await self._sql.many(_ADD, _rows(room, spelled, revision))
+        return _ADD, [(room.key, row.arrival, room.tenant, row.length, room.key, row.words) for row in spelled]
 
     async def put(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
         """Replace the words of indexed messages."""
@@ -209,6 +206,11 @@ _PROBABILITY_UNIT = 10**9
 _IN_THIS_THREAD_FROM = 2_000
 """Columns with this many characters are parsed on another thread, so that the event loop is not blocked."""
 
+_ABOUT_CHARACTERS = 20
+"""Reading a changed message takes as long as so many characters of columns."""
+_FACT_COLUMNS = 12
+"""Of a changed message."""
+
 _words = bindparam("words", type_=Text)
 
 
@@ -237,27 +239,44 @@ def _in_tsvectors() -> Select[Any]:
     )
 
 
-def _facts(*, since: bool) -> Select[Any]:
+_KIND_OF_ROW = (
+    dated_at(_m),
+    case(_ROLE_CODES, value=_m.c.role),
+    case((_m.c.deleted_at.is_(None), 0), else_=1),
+)
+_ABOUT_IT = (
+    case((_f.c.message_type == MessageType.QUESTION.value, 1), else_=0),
+    func.coalesce(_f.c.parent, 0),
+    cast(func.round(_f.c.parent_probability * _PROBABILITY_UNIT), BigInteger),
+    _f.c.thread,
+)
+
+
+def _facts(*, words: bool) -> Select[Any]:
     """Select one row: a text for each column of each table. Every message has a row in all three tables, and scanning
     each once is faster than a join."""
-    role = case(_ROLE_CODES, value=_m.c.role)
-    deleted = case((_m.c.deleted_at.is_(None), 0), else_=1)
-    question = case((_f.c.message_type == MessageType.QUESTION.value, 1), else_=0)
-    odds = cast(func.round(_f.c.parent_probability * _PROBABILITY_UNIT), BigInteger)
-    people = [texts_in(_m.c.sender_id), texts_in(_m.c.sender_name)]
-    words = _gathered(_w, since, [_w.c.length])
-    messages = _gathered(_m, since, [dated_at(_m), role, deleted], people)
-    features = _gathered(_f, since, [question, func.coalesce(_f.c.parent, 0), odds, _f.c.thread])
-    return select(words, messages, features).select_from(words.join(messages, true()).join(features, true()))
+    lengths = _gathered(_w, [_w.c.length], [_w.c.words] if words else [])
+    messages = _gathered(_m, _KIND_OF_ROW, [_m.c.sender_id, _m.c.sender_name])
+    features = _gathered(_f, _ABOUT_IT)
+    return select(messages, features, lengths).select_from(messages.join(features, true()).join(lengths, true()))
 
 
-def _gathered(of: Table, since: bool, numbers: Sequence[ColumnElement[Any]], texts: Sequence[Any] = ()) -> Subquery:
+def _gathered(of: Table, numbers: Sequence[ColumnElement[Any]], texts: Sequence[Any] = ()) -> Subquery:
     """Select arrivals, then these columns, of the room's rows in this table."""
-    columns = [*(numbers_in(column_there) for column_there in (of.c.arrival, *numbers)), *texts]
+    columns = [
+        *(numbers_in(there) for there in (of.c.arrival, *numbers)),
+        *(texts_in(cast(there, Text)) for there in texts),
+    ]
     labelled = [column_there.label(f"column_{place}") for place, column_there in enumerate(columns)]
-    changed = select(_w.c.arrival).where(in_room(_w), _w.c.changed > bindparam("since")).correlate(None)
-    chosen = [of.c.arrival.in_(changed)] if since else []
-    return select(*labelled).where(in_room(of), *chosen).subquery(f"in_{of.name}")
+    return select(*labelled).where(in_room(of)).subquery(f"in_{of.name}")
+
+
+def _facts_since() -> Select[Any]:
+    """Select a row for each message that was written or changed after a revision, most often a few new ones."""
+    its = changes()
+    joined = its.join(_m, at_place(_m, its)).join(_f, at_place(_f, its)).join(_w, at_place(_w, its))
+    names = (_m.c.sender_id, _m.c.sender_name, cast(_w.c.words, Text))
+    return select(_m.c.arrival, *_KIND_OF_ROW, *_ABOUT_IT, _w.c.length, *names).select_from(joined)
 
 
 _IN_FTS5 = Statement(_in_fts5)
@@ -277,8 +296,9 @@ _COUNT = Statement(
         .returning(_r.c.revision)
     )
 )
-_FACTS = Statement(lambda: _facts(since=False))
-_FACTS_SINCE = Statement(lambda: _facts(since=True))
+_FACTS = Statement(lambda: _facts(words=False))
+_FACTS_WITH_WORDS = Statement(lambda: _facts(words=True))
+_FACTS_SINCE = Statement(_facts_since)
 
 
 class WordReading(WithWords):
@@ -312,15 +332,22 @@ class WordReading(WithWords):
 
     async def facts(self, *, room_id: str, since: int) -> FactRows:
         """Return the messages written after the room's revision `since` (0: all), deleted ones only if `since` is above
-        0; empty if there is no such room."""
+        0; empty if there is no such room. Their words are only told if `since` is above 0."""
+        return await self._facts(room_id, since, _FACTS)
+
+    async def facts_with_words(self, *, room_id: str, since: int) -> FactRows:
+        """Return what `facts` does, with the words of all messages."""
+        return await self._facts(room_id, since, _FACTS_WITH_WORDS)
+
+    async def _facts(self, room_id: str, since: int, of_all: Statement) -> FactRows:
         here = {"tenant": self._tenant, "room_id": room_id}
         if since > 0:
-            rows = await self._sql.fetch(_FACTS_SINCE, since=since, **here)
+            rows = await self._sql.fetch(_FACTS_SINCE, revision=since, count=NEWEST_OF_ALL, **here)
+            size, read = _ABOUT_CHARACTERS * len(rows), partial(_changed_facts, rows)
         else:
-            rows = await self._sql.fetch(_FACTS, **here)
-        if len(rows[0][0] or "") < _IN_THIS_THREAD_FROM:
-            return _to_facts(rows[0], with_deleted=since > 0)
-        return await asyncio.to_thread(_to_facts, rows[0], with_deleted=since > 0)
+            (row,) = await self._sql.fetch(of_all, **here)
+            size, read = len(row[0] or ""), partial(_all_facts, row)
+        return read() if size < _IN_THIS_THREAD_FROM else await asyncio.to_thread(read)
 
     async def reword(self, *, room_id: str, messages: Sequence[StoredMessage]) -> None:
         """Index these messages anew, in place of their earlier entries, and raise the room's revision. Requires the
@@ -366,27 +393,55 @@ once."""
 _BETWEEN_RANKS = (_RANKS[1:] + _RANKS[:-1]) / 2
 
 
-def _to_facts(row: Row, *, with_deleted: bool) -> FactRows:
-    """Return facts in order of arrival, independent of the order of each table's rows."""
-    _, (arrivals, lengths) = _in_order(row[:2])
-    order, (_, sent_at, roles, deleted) = _in_order(row[2:6])
-    _, (_, questions, parents, odds, threads) = _in_order(row[8:])
-    kept = np.flatnonzero(with_deleted | (deleted == 0))
-    sender_ids, names = read_texts(row[6]), read_texts(row[7])
-    places = order[kept].tolist()
+def _changed_facts(rows: Sequence[Row]) -> FactRows:
+    """Return facts in order of arrival, with the deleted ones."""
+    columns: list[Sequence[Any]] = list(zip(*sorted(rows, key=itemgetter(0)), strict=True)) or [()] * _FACT_COLUMNS
+    *numbers, senders, names, words = columns
+    return _fact_rows([np.array(column, np.int64) for column in numbers], senders, names, list(map(_plain, words)))
+
+
+def _all_facts(row: Row) -> FactRows:
+    """Return facts in order of arrival, independent of the order of each table's rows, without the deleted ones."""
+    order, (arrivals, sent_at, roles, deleted) = _in_order(row[:4])
+    _, (_, *about) = _in_order(row[6:11])
+    words_order, (_, lengths) = _in_order(row[11:13])
+    kept = np.flatnonzero(deleted == 0)
+    numbers = [column[kept] for column in (arrivals, sent_at, roles, deleted, *about, lengths)]
+    senders, names = (_at(order[kept], read_texts(text)) for text in row[4:6])
+    words = [list(map(_plain, _at(words_order[kept], read_texts(text)))) for text in row[13:]]
+    return _fact_rows(numbers, senders, names, words[0] if words else None)
+
+
+def _at(places: Ints, texts: Sequence[str]) -> list[str]:
+    return [texts[place] for place in places.tolist()]
+
+
+def _fact_rows(
+    numbers: Sequence[Ints], senders: Sequence[str], names: Sequence[str], words: Sequence[str] | None
+) -> FactRows:
+    arrivals, sent_at, roles, deleted, questions, parents, odds, threads, lengths = numbers
     return FactRows(
-        arrivals=arrivals[kept],
-        sent_at=sent_at[kept],
-        sender_ids=[sender_ids[place] for place in places],
-        sender_names=[names[place] for place in places],
-        roles=roles[kept],
-        lengths=lengths[kept],
-        questions=questions[kept] == 1,
-        parents=parents[kept],
-        parent_odds=odds[kept] / _PROBABILITY_UNIT,
-        threads=threads[kept],
-        deleted=deleted[kept] == 1,
+        arrivals=arrivals,
+        sent_at=sent_at,
+        sender_ids=senders,
+        sender_names=names,
+        roles=roles,
+        lengths=lengths,
+        questions=questions == 1,
+        parents=parents,
+        parent_odds=odds / _PROBABILITY_UNIT,
+        threads=threads,
+        deleted=deleted == 1,
+        words=words,
     )
+
+
+def _plain(words: str) -> str:
+    """Return a message's words without the form of a tsvector, in which each has as many places as it occurs."""
+    if not words.startswith("'"):
+        return words
+    terms = (term[1:].rpartition("':") for term in words.split(" "))
+    return " ".join(" ".join([word.partition("x")[2]] * (1 + places.count(","))) for word, _, places in terms)
 
 
 def _in_order(texts: Sequence[str | None]) -> tuple[Ints, list[Ints]]:

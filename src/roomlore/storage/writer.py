@@ -15,7 +15,7 @@ from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 from roomlore.storage import schema
-from roomlore.storage.engine import LockedRoom, Row, Statement, among, in_locked_room
+from roomlore.storage.engine import FEW_ROWS, LockedRoom, Row, Statement, among, in_locked_room
 from roomlore.storage.rows import names_text, numbers_text, read_list, to_micros
 from roomlore.storage.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.storage.threads import ThreadTitles
@@ -25,7 +25,7 @@ from roomlore.storage.words import Spelled, WithWords
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
 _c, _a = schema.link_corrections, schema.archives
-_IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
+_IN_THIS_THREAD_FROM, _BRIEF_CHARACTERS = 64, 20_000
 """Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
 _ALL = 2**62
@@ -54,11 +54,6 @@ def _set(table: Table, names: Iterable[str]) -> Any:
     """Return an update of one row of the locked room; column x takes the parameter `new_x`."""
     values = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
     return update(table).where(in_locked_room(table), table.c.arrival == bindparam("own")).values(values)
-
-
-def _if_given(column: Any) -> Any:
-    """Return the parameter `new_x` for column x, or the row's value if that is None."""
-    return func.coalesce(bindparam(f"new_{column.name}", type_=column.type), column)
 
 
 def _columns_but(table: Table, *left_out: str) -> list[str]:
@@ -162,6 +157,23 @@ def _move() -> Any:
     )
 
 
+def _step_statement(linked: Iterable[str] = ()) -> Any:
+    """Raise the revision and the counters of the locked room. `linked`: columns that are set too; SQLite writes the
+    index of a column that is set, even to what it was."""
+    last_arrival = _rooms.c.next_arrival + bindparam("added")
+    values = {
+        "revision": _rooms.c.revision + 1,
+        "next_arrival": last_arrival,
+        "messages": _rooms.c.messages + bindparam("more"),
+        "words": _rooms.c.words + bindparam("more_words"),
+        "last_sent_at": case(
+            (last_arrival == bindparam("last") + 1, bindparam("last_sent_at")), else_=_rooms.c.last_sent_at
+        ),
+        **{name: bindparam(f"new_{name}", type_=_rooms.c[name].type) for name in linked},
+    }
+    return update(_rooms).where(in_locked_room(_rooms)).values(values).returning(*ROOM.columns)
+
+
 _above = _f.alias("above")
 _ABOVE = Statement(
     lambda: (
@@ -181,25 +193,8 @@ _NO_PEOPLE_LEFT = Statement(lambda: _none_left(_people, ~_archived()))
 _NAMES_AGAIN = Statement(_names_again)
 _FIRST_AGAIN = Statement(_first_again)
 _NO_WORDS_LEFT = Statement(lambda: _none_left(_words))
-_STEP = Statement(
-    lambda: (
-        update(_rooms)
-        .where(in_locked_room(_rooms))
-        .values(
-            revision=_rooms.c.revision + 1,
-            next_arrival=_rooms.c.next_arrival + bindparam("added"),
-            messages=_rooms.c.messages + bindparam("more"),
-            words=_rooms.c.words + bindparam("more_words"),
-            last_sent_at=case(
-                (_rooms.c.next_arrival + bindparam("added") == bindparam("last") + 1, bindparam("last_sent_at")),
-                else_=_rooms.c.last_sent_at,
-            ),
-            **{name: _if_given(_rooms.c[name]) for name in _LINKED_COLUMNS},
-        )
-        .returning(*ROOM.columns)
-    ),
-    brief=True,
-)
+_STEP = Statement(lambda: _step_statement(), brief=True)
+_STEP_LINKED = Statement(lambda: _step_statement(_LINKED_COLUMNS), brief=True)
 _STORED = Statement(
     lambda: (
         select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread, _w.c.length, _m.c.sender_name)
@@ -249,20 +244,24 @@ class MessageWriting(WithWords):
         _check_arrivals(entries)
         if not entries:
             return await self._step(room, None, linked=linked)
-        if len(entries) < _IN_THIS_THREAD_FROM and _characters(entries) < _IN_THIS_THREAD_CHARACTERS:
+        if len(entries) < _IN_THIS_THREAD_FROM and _characters(entries) < _BRIEF_CHARACTERS:
             message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
         words, count = sum(row.length for row in spelled), len(entries)
-        async with self._sql.together():
-            await self._sql.many(_ADD_MESSAGES, message_rows)
-            await self._sql.many(_ADD_FEATURES, feature_rows)
-            await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
-            await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
-            stored = await self._step(room, entries[-1], added=count, more=count, words=words, linked=linked)
-            if stored.next_arrival != entries[-1].message.arrival + 1:
-                raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)
-            await self._index.add(room, spelled, revision=stored.revision)
+        keywords = Counter([word for entry in entries for word in entry.features.keywords])
+        changes = [
+            (_ADD_MESSAGES, message_rows),
+            (_ADD_FEATURES, feature_rows),
+            (_COUNT_PEOPLE, _speakers(room, entries)),
+            (_COUNT_WORDS, _counted(room, keywords)),
+            self._index.added(room, spelled),
+        ]
+        step = _step(room, entries[-1], added=count, more=count, words=words, linked=linked)
+        brief = len(entries) <= FEW_ROWS and _characters(entries) < _BRIEF_CHARACTERS
+        stored = ROOM.read((await self._sql.write(changes, *step, brief=brief))[0])
+        if stored.next_arrival != entries[-1].message.arrival + 1:
+            raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)
         return stored
 
     async def replace(self, *, room_id: str, entries: Sequence[Entry]) -> Room:
@@ -452,35 +451,15 @@ class MessageWriting(WithWords):
         await ThreadTitles(self._sql, self._locks, self._of).spoil(room, threads)
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
-        key, tenant = _at(room)
-        rows = [(key, word, tenant, count) for word, count in change.items() if count]
-        if rows:
+        if rows := _counted(room, change):
             await self._sql.many(_COUNT_WORDS, rows)
         if any(count < 0 for count in change.values()):
             await self._sql.fetch(_NO_WORDS_LEFT, **_params(room))
 
-    async def _step(
-        self,
-        room: LockedRoom,
-        newest: Entry | None,
-        *,
-        added: int = 0,
-        more: int = 0,
-        words: int = 0,
-        linked: Linked | None = None,
-    ) -> Room:
-        standing = LINKED.values(linked) if linked else dict.fromkeys(_LINKED_COLUMNS)
-        rows = await self._sql.fetch(
-            _STEP,
-            added=added,
-            more=more,
-            more_words=words,
-            last=newest.message.arrival if newest else 0,
-            last_sent_at=to_micros(newest.message.dated_at) if newest else None,
-            **{f"new_{name}": value for name, value in standing.items()},
-            **_params(room),
-        )
-        return ROOM.read(rows[0])
+    async def _step(self, room: LockedRoom, newest: Entry | None, **more: Any) -> Room:
+        """Raise the room's revision. `more`: as in the function of this name."""
+        statement, params = _step(room, newest, **more)
+        return ROOM.read((await self._sql.fetch(statement, **params))[0])
 
 
 def _at(room: LockedRoom) -> tuple[int, str]:
@@ -489,6 +468,35 @@ def _at(room: LockedRoom) -> tuple[int, str]:
 
 def _params(room: LockedRoom) -> dict[str, Any]:
     return {"room_key": room.key, "tenant": room.tenant}
+
+
+def _step(
+    room: LockedRoom,
+    newest: Entry | None,
+    *,
+    added: int = 0,
+    more: int = 0,
+    words: int = 0,
+    linked: Linked | None = None,
+) -> tuple[Statement, dict[str, Any]]:
+    """Return the statement that raises the room's revision, and its parameters."""
+    params = {
+        "added": added,
+        "more": more,
+        "more_words": words,
+        "last": newest.message.arrival if newest else 0,
+        "last_sent_at": to_micros(newest.message.dated_at) if newest else None,
+        **_params(room),
+    }
+    if linked is None:
+        return _STEP, params
+    return _STEP_LINKED, params | {f"new_{name}": value for name, value in LINKED.values(linked).items()}
+
+
+def _counted(room: LockedRoom, change: Mapping[str, int]) -> list[Row]:
+    """Return the rows of `_COUNT_WORDS`."""
+    key, tenant = _at(room)
+    return [(key, word, tenant, count) for word, count in change.items() if count]
 
 
 def _named(table: Table, row: Sequence[Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.adapters.weights import load_link_model
 from roomlore.core.access_tokens import TOKEN_SCOPES
 from roomlore.core.addresses import is_loopback
 from roomlore.core.chat import ModelRegistry, Provider
@@ -48,6 +49,7 @@ _SURFACES: Mapping[str, str] = {
     "google-adk": "google.adk",
     "agent-framework": "agent_framework",
     "mem0": "roomlore_integrations",
+    "kernel": "roomlore_kernel",
     "mcp": "mcp",
 }
 """The extras that bring no backend, each with a module that it provides."""
@@ -226,6 +228,7 @@ async def diagnose(
         Probe("database", lambda: _database(settings, clock), slow_ms=2000),
         Probe("integrity", lambda: _integrity(settings, integrity, timeout_seconds)),
         Probe("disk", lambda: _at_once(*_disk(settings))),
+        Probe("linker", lambda: _at_once(_linker(settings))),
         Probe("work", lambda: _work(settings, clock), slow_ms=2000),
         Probe("schedule", lambda: _at_once(_schedule(settings, clock.now()))),
         *external_probes(settings, clock=clock, ask=ask, embed=embed, timeout_seconds=timeout_seconds),
@@ -328,6 +331,17 @@ def _disk(settings: Settings) -> list[Finding]:
     if folder is None or not folder.is_dir():
         return []
     return [judge_disk(shutil.disk_usage(folder).free)]
+
+
+def _linker(settings: Settings) -> Finding:
+    if not settings.work.link_kernel:
+        return Finding("linker", "ok", say("linker.off"))
+    kernel = load_link_model(compiled=True).kernel
+    if kernel is not None:
+        return Finding("linker", "ok", say("linker.compiled", form=kernel.form))
+    if find_spec("roomlore_kernel") is None:
+        return Finding("linker", "ok", say("linker.numpy"), say("linker.numpy.do"))
+    return Finding("linker", "warn", say("linker.other"), say("linker.other.do"))
 
 
 async def _work(settings: Settings, clock: Clock) -> list[Finding]:

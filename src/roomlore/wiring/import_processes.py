@@ -46,7 +46,7 @@ _PROGRAM = "from roomlore.wiring.import_processes import main; main()"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """The settings that a process is started with. `embedding`: True if vectors are made of the messages.
-    `quotas`: of a tenant that has none of its own."""
+    `quotas`: of a tenant that has none of its own. `link_kernel`: True if the compiled link model may be used."""
 
     url: str
     tenant: str
@@ -54,6 +54,7 @@ class Given:
     room_cache_bytes: int
     embedding: bool
     quotas: Quotas
+    link_kernel: bool
 
 
 class _Process:
@@ -238,7 +239,7 @@ def _ingest(given: Given, storage: Any) -> Ingest:
     return Ingest(
         backends,
         tenant=given.tenant,
-        model=load_link_model(),
+        model=load_link_model(compiled=given.link_kernel),
         rooms=RoomCache(size_bytes=given.room_cache_bytes, telemetry=telemetry),
         due=AllDue(vectors, services.extraction.RepliesImported(clock=clock)),
         quotas=QuotaKeeper(backends, usual=given.quotas),

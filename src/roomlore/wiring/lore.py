@@ -70,7 +70,7 @@ class Lore:
             zone=shared.settings.search.zone,
             recording=shared.settings.context.enable_async_data_collection,
             strategies=shared.strategies,
-            in_memory=shared.rooms.entries,
+            rooms=shared.rooms,
         )
 
     @cached_property
@@ -202,6 +202,7 @@ class Lore:
             room_cache_bytes=shared.rooms.size_bytes,
             embedding=shared.indexing.embedder is not None,
             quotas=shared.settings.quotas.limits(),
+            link_kernel=shared.settings.work.link_kernel,
         )
         return import_processes(count, given=given, due=shared.imports_due, telemetry=shared.telemetry)
 
@@ -270,6 +271,7 @@ class Lore:
         return kind(
             shared,
             tenant=self.tenant,
+            rooms=shared.rooms,
             facts=shared.facts,
             dense=shared.indexing.dense,
             zone=shared.settings.search.zone,

@@ -211,7 +211,8 @@ class Resources(Common):
     @cached_property
     def rooms(self) -> services.messages.RoomCache:
         size_bytes = self.settings.search.room_cache_mb * _MIB
-        return services.messages.RoomCache(size_bytes=size_bytes, telemetry=self.telemetry)
+        stamp_of = self.storage.stamp
+        return services.messages.RoomCache(size_bytes=size_bytes, telemetry=self.telemetry, stamp_of=stamp_of)
 
     @cached_property
     def facts(self) -> services.messages.FactsCache:
@@ -343,7 +344,7 @@ async def make_resources(
 ) -> Resources:
     """Return everything but the storage, closed with `closing`; background work, which uses it, is closed first.
     `whole`: make every part now, else each when it is first used; with background work all are made."""
-    clock, model = SystemClock(), load_link_model()
+    clock, model = SystemClock(), load_link_model(compiled=settings.work.link_kernel)
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
     jobs = InProcessJobs(telemetry=telemetry)
     common = Common(

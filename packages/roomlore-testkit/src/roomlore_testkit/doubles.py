@@ -2,7 +2,7 @@
 faults."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -121,11 +121,16 @@ class FaultyStorage:
             yield cast(UnitOfWork, _Watched(work, "", self.visit))
 
     @asynccontextmanager
-    async def writing(self, tenant: str | None = None, *, brief: bool = False) -> AsyncIterator[UnitOfWork]:
+    async def writing(
+        self, tenant: str | None = None, *, brief: bool = False, rooms: Collection[str] | None = None
+    ) -> AsyncIterator[UnitOfWork]:
         await self.visit("writing")
-        async with self._storage.writing(tenant, brief=brief) as work:
+        async with self._storage.writing(tenant, brief=brief, rooms=rooms) as work:
             yield cast(UnitOfWork, _Watched(work, "", self.visit))
             await self.visit("commit")
+
+    def stamp(self, *_: object) -> None:
+        """Return None, so that each revision is read."""
 
     async def ping(self) -> None:
         await self.visit("ping")

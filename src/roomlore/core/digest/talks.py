@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from roomlore.core.evolution.offline.cues import agrees, sense_of
@@ -144,9 +144,8 @@ def talk_of(entries: Sequence[Entry]) -> Talk:
     answered: set[int] = set()
     for entry in entries:
         candidates, own = entry.link.thread_candidates, entry.message.sender_id
-        for arrival, probability in zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True):
-            if probability >= _ANSWERED and sender.get(arrival, own) != own:
-                answered.add(arrival)
+        likely = candidates.arrivals[candidates.probabilities >= _ANSWERED].tolist() if sender else ()
+        answered.update(arrival for arrival in likely if sender.get(arrival, own) != own)
         sender[entry.message.arrival] = own
     return Talk(entries[0].link.thread, tuple(entries), frozenset(answered))
 
@@ -206,6 +205,8 @@ def _pause(part: Sequence[Entry], at: int) -> timedelta:
 _READ = 2_000
 _MAX_SENTENCES = 6
 """The characters and the sentences of one message that are looked at."""
+_KNOWN = 1 << 10
+"""The texts whose sentences are kept: a message is in many contexts, one after another."""
 _ONCE = 0.1
 """The worth of a word that only one message of a talk uses, beside one that two do: the subject comes up again."""
 _OPENING = 1.15
@@ -276,7 +277,7 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) ->
     sentences = []
     for place, entry in enumerate(talk.entries):
         for text in sentences_in(entry, words):
-            known = keywords(text)
+            known = _keywords(text)
             worth = sum(weights.get(word, 0.0) for word in known)
             size = math.sqrt(_SHORT + len(known))
             sentences.append(Sentence(entry, text, (worth / size + 0.01) * (_OPENING if place == 0 else 1.0)))
@@ -285,10 +286,16 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) ->
 
 def sentences_in(entry: Entry, words: WordRarity) -> list[str]:
     """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    sentences = [
-        " ".join(sentence.split()) for sentence in unsplit(words.text_of(entry.message)[:_READ])[:_MAX_SENTENCES]
-    ]
-    return [_plain(sentence, words.names) for sentence in sentences if sentence]
+    return [_plain(sentence, words.names) for sentence in _first_sentences(words.text_of(entry.message)[:_READ])]
+
+
+@lru_cache(maxsize=_KNOWN)
+def _first_sentences(text: str) -> tuple[str, ...]:
+    sentences = (" ".join(sentence.split()) for sentence in unsplit(text)[:_MAX_SENTENCES])
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+_keywords = lru_cache(maxsize=_KNOWN)(keywords)
 
 
 def _plain(text: str, names: Collection[str]) -> str:

@@ -69,7 +69,7 @@ def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:
 def links_after(model: LinkModel, past: CorrectedPast, habits: Habits) -> dict[int, Link]:
     """Return the links that come out otherwise than they are stored, by arrival: those of `past.entries`, and of
     earlier messages whose thread follows because they reply to one that arrived later."""
-    window = RoomWindow.of(past.before)
+    window = RoomWindow.of(past.before, model.kernel)
     known = {entry.message.arrival: entry for entry in (*past.others, *past.before, *past.entries)}
     arrivals = {entry.message.id: arrival for arrival, entry in known.items()}
     stored = {arrival: entry.link for arrival, entry in known.items()}
@@ -162,5 +162,5 @@ def errors_shown(model: LinkModel, past: CorrectedPast) -> tuple[int, ...]:
     target = next((entry for entry in known if entry.message.arrival == answered), None)
     if target is None:
         return ()
-    errors = surprise(model, RoomWindow.of(past.before), first.message, first.features, target)
+    errors = surprise(model, RoomWindow.of(past.before, model.kernel), first.message, first.features, target)
     return () if errors is None else in_units(errors)

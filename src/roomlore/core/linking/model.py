@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,19 @@ import numpy.typing as npt
 from roomlore.core.linking.calibration import USUAL, Habits, errors_of, losses_of, tempered, weighted
 from roomlore.core.linking.candidates import ThreadCandidates, in_parts
 from roomlore.core.linking.features import PAIR, SELF, LinkView, spread, view
-from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Flags, Floats, Places, RoomWindow, product
+from roomlore.core.linking.kernel import Guess, KernelLibrary, LinkKernel, fits
+from roomlore.core.linking.reading import TRAITS
+from roomlore.core.linking.window import (
+    CANDIDATES,
+    COUNTS,
+    SIZE,
+    UNANSWERED,
+    Flags,
+    Floats,
+    Places,
+    RoomWindow,
+    product,
+)
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
 READ_AS = 4
@@ -30,7 +43,7 @@ class LinkModel:
 
     All float32. `pair` (hidden, len(PAIR)), `own` (hidden, len(SELF)) and `first` (hidden,) make the first layer,
     `inner` (inner, hidden) and `second` (inner,) the next, `out` (inner,) the score; `new_own` (inner, len(SELF)),
-    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new.
+    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new. `kernel`: the compiled form.
     """
 
     pair: Floats
@@ -43,10 +56,19 @@ class LinkModel:
     new_first: Floats
     new_out: Floats
     new_bias: Floats
+    kernel: LinkKernel | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[np.float32]]) -> "LinkModel":
-        return cls(**{name: np.ascontiguousarray(arrays[name], np.float32) for name in cls.__slots__})
+        weights: dict[str, Any] = {name: np.ascontiguousarray(arrays[name], np.float32) for name in WEIGHTS}
+        return cls(**weights)
+
+    def compiled(self, library: KernelLibrary) -> "LinkModel":
+        """Return the same model, which uses its compiled form if the library has the same features."""
+        own = len(TRAITS)
+        if not fits(library, COUNTS, TRAITS, PAIR[: -len(COUNTS) - own], SELF[own:]):
+            return self
+        return replace(self, kernel=LinkKernel(library, [getattr(self, name) for name in WEIGHTS]))
 
     def scores(self, seen: LinkView) -> Floats:
         """Return the logits: one per candidate, the last one for a new thread; -inf for what cannot be answered."""
@@ -64,10 +86,13 @@ class LinkModel:
         return logits
 
 
+WEIGHTS = tuple(name for name in LinkModel.__slots__ if name != "kernel")
+
+
 def version_of(model: LinkModel) -> str:
     """Name the model: two models have the same name only if they have the same weights and see the same features."""
     named = hashlib.sha256(repr((READ_AS, PAIR, SELF)).encode())
-    for name in LinkModel.__slots__:
+    for name in WEIGHTS:
         weights = np.ascontiguousarray(getattr(model, name), "<f4")
         named.update(repr((name, weights.shape)).encode() + weights.tobytes())
     return named.hexdigest()[:16]
@@ -106,10 +131,32 @@ def link(
     target = target or (window.find(message.reply_to) if message.reply_to else None)
     if target is not None and target.message.arrival != message.arrival:
         return _certain(window, message, target)
+    in_root = message.root_id is not None and message.root_id != message.id
+    if model.kernel is not None:
+        among = _among(window, message, in_root=in_root)
+        reading, at = window.read_to_link(message, features), message.at.timestamp()
+        guess = model.kernel.guess(window, reading, message.sender_id, at, habits, among=among, never_new=in_root)
+        if guess is not None or not in_root:
+            return _guessed(message, guess, never_new=in_root)
     seen = _in_topic(view(window, message, features), window, message)
-    if message.root_id is not None and message.root_id != message.id:
+    if in_root:
+        assert message.root_id is not None
         return _within(model, window, message, _only(seen, window, window.of_root(message.root_id)), habits)
     return _guess(model, window, message, seen, habits)
+
+
+def _guessed(message: StoredMessage, guess: Guess | None, *, never_new: bool) -> Link:
+    if guess is None:
+        return _start(message)
+    kind = LinkKind.NEW if guess.new >= 0.5 else LinkKind.GUESS
+    return Link(
+        kind=kind,
+        thread=message.arrival if kind is LinkKind.NEW else guess.thread,
+        parent=guess.parent,
+        parent_probability=min(1.0, guess.chance) if never_new else guess.chance,
+        new_probability=guess.new,
+        thread_candidates=guess.thread_candidates,
+    )
 
 
 def surprise(
@@ -187,6 +234,16 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
         new_probability=0.0,
         thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
     )
+
+
+def _among(window: RoomWindow, message: StoredMessage, *, in_root: bool) -> Flags | None:
+    """Return which of the newest rows a message may answer; None for all."""
+    among = window.of_topic(message.topic_id)
+    if not in_root:
+        return among
+    assert message.root_id is not None
+    rooted = window.of_root(message.root_id)
+    return rooted if among is None else among & rooted
 
 
 def _in_topic(seen: LinkView, window: RoomWindow, message: StoredMessage) -> LinkView:

@@ -3,7 +3,8 @@ that a viewer may see, told as if nothing else had been said there.
 """
 
 import sys
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,16 +16,18 @@ from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
 from roomlore.core.linking.window import UNANSWERED, RoomWindow
-from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Role, Room, StoredMessage, Target
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
 _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
-_SOON_MADE = 16
-"""The number of entries from which a window is built in less than a millisecond."""
-_STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES, _KEYWORD_BYTES = 20_000, 1_200, 800, 70
+_SOON_MADE = 100
+"""The number of entries from which a window is built in a few milliseconds."""
+_STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES, _KEYWORD_BYTES, _COUNT_BYTES = 20_000, 1_200, 800, 70, 160
 """Approximate memory of objects besides texts and arrays."""
+MOST_COUNTED = 3_000
+"""The most messages of a room whose keyword counts are kept in memory."""
 
 
 class RoomState:
@@ -53,6 +56,7 @@ class RoomState:
         self._sizes: deque[int] = deque(maxlen=WINDOW)
         self._by_id: dict[str, Entry] = {}
         self._entry_bytes = 0
+        self._counts: Counter[str] | None = None
         for entry in entries:
             self.take_in(entry)
         self._window: RoomWindow | None = None
@@ -64,7 +68,7 @@ class RoomState:
     def window(self) -> RoomWindow:
         """The window over the entries, built on first use."""
         if self._window is None:
-            self._window = RoomWindow.of(self.entries)
+            self._window = RoomWindow.of(self.entries, self.model.kernel)
         return self._window
 
     def make_window_anew(self) -> None:
@@ -94,6 +98,8 @@ class RoomState:
         self._sizes.append(size)
         self._by_id[entry.message.id] = entry
         self._entry_bytes += size
+        if self._counts is not None:
+            self._counts.update(entry.features.keywords)
         return dropped
 
     def swap(self, place: int, entry: Entry) -> None:
@@ -126,6 +132,11 @@ class RoomState:
         return len(self.entries) == self.next_arrival - 1
 
     @property
+    def holds_all(self) -> bool:
+        """True if every message of the room that is not deleted is in memory."""
+        return len(self.entries) < WINDOW or self.is_whole
+
+    @property
     def rests(self) -> bool:
         """True if the window is still to be built, which takes processor time."""
         return self._window is None
@@ -138,7 +149,8 @@ class RoomState:
     def size_bytes(self) -> int:
         """Return the approximate memory size in bytes."""
         window = 0 if self._window is None else self._window.size_bytes()
-        return _STATE_BYTES + window + self._entry_bytes + _PERSON_BYTES * len(self.participants)
+        counts = _COUNT_BYTES * len(self._counts or ())
+        return _STATE_BYTES + window + counts + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
     def hear(
         self, message: StoredMessage, features: MessageFeatures, target: Entry | None, *, always: bool = False
@@ -174,6 +186,61 @@ class RoomState:
         newest = list(islice(reversed(self.entries), count))
         newest.reverse()
         return newest
+
+    def at(self, arrival: int) -> Entry | None:
+        """Return the entry with this arrival, None if it is not in memory."""
+        place = self._place_of(arrival)
+        entry = self.entries[place] if place < len(self.entries) else None
+        return entry if entry is not None and entry.message.arrival == arrival else None
+
+    def before(self, arrival: int, count: int) -> list[Entry] | None:
+        """Return the newest `count` entries before this arrival, in order, fewer if the room has no more. None if there
+        are more that are not in memory."""
+        end = self._place_of(arrival)
+        if end < count and not self.holds_all:
+            return None
+        return list(islice(self.entries, max(0, end - count), end))
+
+    def _place_of(self, arrival: int) -> int:
+        """Return the index of the first entry from this arrival on. Where no message was deleted, it is its distance
+        from the first one."""
+        entries = self.entries
+        place = arrival - entries[0].message.arrival if entries else 0
+        if 0 <= place < len(entries) and entries[place].message.arrival == arrival:
+            return place
+        return bisect_left(entries, arrival, key=lambda entry: entry.message.arrival)
+
+    def target(self, room: Room, message_id: str | None, window: int) -> Target | None:
+        """Return the input for choosing a context of the room as it is now, as it is stored: of this message, or of the
+        newest one with role user. None unless all of it is in memory. Metadata is shared with the caller, who may
+        change it, so a message with some is read."""
+        entry = self._newest_of_user() if message_id is None else self.find(message_id)
+        before = None if entry is None or entry.message.metadata else self.before(entry.message.arrival, window)
+        if entry is None or before is None:
+            return None
+        return Target(
+            room=room,
+            entry=entry,
+            window_messages=len(before),
+            window_tokens=sum([earlier.message.tokens for earlier in before]),
+            previous_at=before[-1].message.dated_at if before else None,
+        )
+
+    def _newest_of_user(self) -> Entry | None:
+        return next((entry for entry in reversed(self.entries) if entry.message.role == Role.USER), None)
+
+    @property
+    def keyword_counts(self) -> Mapping[str, int] | None:
+        """How many messages of the room have each keyword; None if that is not in memory."""
+        return self._counts
+
+    def count_keywords(self, counts: Mapping[str, int] | None = None) -> None:
+        """Keep the keyword counts, by default those of the entries, and update them with each entry taken in."""
+        known = counts if counts is not None else chain.from_iterable(entry.features.keywords for entry in self.entries)
+        self._counts = Counter(known)
+
+    def drop_counts(self) -> None:
+        self._counts = None
 
     def begin(
         self, targets: Iterable[Entry], waiting: Iterable[Entry], corrected: Mapping[int, int | None] | None = None

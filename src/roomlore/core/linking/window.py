@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,21 @@ def product(left: Floats, right: Floats) -> Floats:
     for first in range(0, len(left), rows):
         multiply(left[first : first + rows], right, result[first : first + rows])
     return result
+
+
+class RowWriter(Protocol):
+    """What writes an entry into the arrays of a window in place of numpy: a `LinkKernel`."""
+
+    def write(
+        self,
+        window: "RoomWindow",
+        me: int,
+        named: list[int],
+        entry: Entry,
+        reading: MessageReading,
+        *,
+        calls_agent: bool,
+    ) -> int: ...
 
 
 class _Names:
@@ -155,7 +170,10 @@ class RoomWindow:
     sender. Python works on such numbers many times faster than numpy on arrays this short.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: RowWriter | None = None) -> None:
+        self._kernel = kernel
+        self.addresses: Any = None
+        """Of the arrays, for the kernel: they are made once."""
         self.end = self.within = SIZE
         self.pushed = 0
         self.alive = 0
@@ -166,9 +184,8 @@ class RoomWindow:
         self.answered: Marks = {}
         self.addressing = self.answering = self.last = 0
         self.counts = np.zeros(SIZE * (2 + MAX_NAMED), np.float32)
-        # The rows that use each word, by so many bits higher: there are thousands, which are seldom moved.
         self._uses: dict[str, int] = {}
-        self._higher = 0
+        self._uses_ahead = 0
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
         self._agents: dict[str, int] = {}
@@ -200,9 +217,9 @@ class RoomWindow:
         self.whole[:3] = [[0], [0], [_NEVER]]
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
+    def of(cls, entries: Iterable[Entry], kernel: RowWriter | None = None) -> "RoomWindow":
         """Return the window after these entries, in order of arrival; only the last `SIZE` matter."""
-        window = cls()
+        window = cls(kernel)
         for entry in list(entries)[-SIZE:]:
             window.push(entry)
         return window
@@ -323,10 +340,14 @@ class RoomWindow:
             _mixing(newest[LEAN], sums[_ACROSS]),
         )
 
+    def uses_of(self, words: Iterable[str]) -> list[int]:
+        """Return the rows that use each of these words, without words that nobody used."""
+        return [uses >> self._uses_ahead for word in words if (uses := self._uses.get(word))]
+
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
         words, and of all words together."""
-        uses_known = [uses >> self._higher for word in known if (uses := self._uses.get(word))]
+        uses_known = self.uses_of(known)
         rarities = [_RARITY[uses.bit_count()] for uses in uses_known]
         return uses_known, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(uses_known))
 
@@ -452,9 +473,8 @@ class RoomWindow:
             _unmark(self.called, self.names.find(name), bit)
             self.names.drop(name)
         self.names.drop(sender)
-        bit <<= self._higher
         for word in reading.words:
-            _unmark(self._uses, word, bit)
+            _unmark(self._uses, word, bit << self._uses_ahead)
 
     def _write(self, entry: Entry, reading: MessageReading) -> None:
         if self.end == len(self.at):
@@ -462,6 +482,16 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
+        if self._kernel is not None:
+            calls_agent = self.agents(reading.named, BEHIND) > 0
+            partner = self._kernel.write(self, me, named, entry, reading, calls_agent=calls_agent)
+            self._counted_at = 0.0
+            self._mark_row(row, me, named, reading)
+            if partner >= 0:
+                self._note_partner(row, partner)
+            self.end += 1
+            self.alive += 1
+            return
         self._note_time(row, message.at.timestamp())
         self.whole[:, row] = (message.arrival, entry.link.thread, self.pushed, me, -1, *named, *_NOBODY[len(named) :])
         self._look_back(row, me, entry, reading)
@@ -472,7 +502,7 @@ class RoomWindow:
         self.alive += 1
 
     def _mark_row(self, row: int, me: int, named: list[int], reading: MessageReading) -> None:
-        bit, earlier_rows, uses = 1 << row, self.said.get(me, 0), self._uses
+        bit, earlier_rows, uses, used = 1 << row, self.said.get(me, 0), self._uses, 1 << row + self._uses_ahead
         self.counts[me + 1] += 1
         self.last = (self.last & ~earlier_rows) | bit
         self.said[me] = earlier_rows | bit
@@ -481,9 +511,8 @@ class RoomWindow:
             self.to[named[0]] = self.to.get(named[0], 0) | bit
         for name in named:
             self.called[name] = self.called.get(name, 0) | bit
-        bit <<= self._higher
         for word in reading.words:
-            uses[word] = uses.get(word, 0) | bit
+            uses[word] = uses.get(word, 0) | used
 
     def _look_back(self, row: int, me: int, entry: Entry, reading: MessageReading) -> None:
         """Fill in the numbers of the row, of which earlier messages, at most `BEHIND` entries back, decide some."""
@@ -594,14 +623,21 @@ class RoomWindow:
         self.numbers[:, :size] = self.numbers[:, kept]
         for row in range(0, size, moved):
             self.kin[row : row + moved, :size] = self.kin[row + moved : row + 2 * moved, kept]
+        self.kin[size:] = 0.0
+        self.kin[:size, size:] = 0.0
         for marks in (self.said, self.called, self.to, self.answered):
             marks.update([(name, rows >> moved) for name, rows in marks.items()])
-        self._higher += moved
-        if self._higher >= SIZE:
-            self._uses = {word: rows >> self._higher for word, rows in self._uses.items()}
-            self._higher = 0
+        self._move_uses(moved)
         self.addressing >>= moved
         self.answering >>= moved
         self.last >>= moved
         self.within -= moved
         self.end = size
+
+    def _move_uses(self, moved: int) -> None:
+        """Move the rows of the words to the front. There are a thousand words, so that is done once in `SIZE` rows;
+        until then their rows are that many ahead."""
+        self._uses_ahead += moved
+        if self._uses_ahead >= SIZE:
+            self._uses = {word: rows >> self._uses_ahead for word, rows in self._uses.items()}
+            self._uses_ahead = 0

@@ -35,7 +35,7 @@ def own_words(message: Message) -> str:
     behind it what was said of its pictures and voice messages. '' if nothing is left."""
     if is_injected(message):
         return ""
-    described = descriptions_of(message)
+    described = descriptions_of(message) if message.metadata else ""
     return _without_blocks(f"{message.text} {described}" if described else message.text).strip()
 
 
@@ -104,6 +104,8 @@ def _is_summary(text: str, *, labelled: bool) -> bool:
 def _without_blocks(text: str) -> str:
     """Remove blocks of memories, which begin and end with a tag. One without an end extends to the end of the text if
     it begins a line; otherwise it is ordinary text such as `#include <memory>`."""
+    if "<" not in text:
+        return text
     kept: list[str] = []
     at, begun = 0, None
     for tag in _TAG.finditer(text):

@@ -16,12 +16,24 @@ from numpy.typing import NDArray
 from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.mentions import NOBODY, Naming, Renaming, naming_of, renamed
 from roomlore.core.models import Room
-from roomlore.core.search.hits import NEIGHBOURHOOD, FactRows, Floats, Ints, MessageFacts, Nearest, Postings
+from roomlore.core.search.hits import (
+    MAX_COUNT,
+    NEIGHBOURHOOD,
+    FactRows,
+    Floats,
+    Ints,
+    MessageFacts,
+    Nearest,
+    Postings,
+    RoomWords,
+)
+from roomlore.core.search.query import spell
 from roomlore.core.text import alike, fold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 _LIKELY_PARENT = 0.3
+_WORD_BITS = 32
 _NONE, _NO_ODDS, _NOT_ONE = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.bool_)
 _NO_FACTS = MessageFacts(
     revision=0,
@@ -61,7 +73,50 @@ def renewed(facts: MessageFacts, rows: FactRows, *, revision: int) -> MessageFac
         sender_ids=tuple(people),
         sender_names=tuple(people.values()),
         naming=_naming(facts, people, spoke),
+        words=_words(facts, rows) if kept.size == facts.arrivals.size and visible.all() else None,
         **columns,
+    )
+
+
+def _words(facts: MessageFacts, rows: FactRows) -> RoomWords | None:
+    """Return the words with those of messages that follow all others; None if not all are known."""
+    known = facts.words
+    if rows.words is None or (known is None and facts.arrivals.size):
+        return None
+    numbers = {} if known is None else known.numbers
+    words, sizes = list[int](), []
+    for text in rows.words:
+        told = text.split(" ") if text else []
+        words += [numbers.setdefault(word, len(numbers)) for word in told]
+        sizes.append(len(told))
+    message_rows = np.repeat(np.arange(facts.arrivals.size, facts.arrivals.size + len(sizes)), sizes)
+    pairs, counts = np.unique(message_rows << _WORD_BITS | np.array(words, np.int64), return_counts=True)
+    columns = (pairs & (1 << _WORD_BITS) - 1, pairs >> _WORD_BITS, np.minimum(counts, MAX_COUNT))
+    added = [column.astype(np.int32) for column in columns]
+    if known is None:
+        return RoomWords(numbers, *added)
+    before = (known.words, known.rows, known.counts)
+    return RoomWords(numbers, *map(np.concatenate, zip(before, added, strict=True)))
+
+
+def look_up(facts: MessageFacts, room: Room, words: Sequence[str]) -> Postings:
+    """Return the postings of these distinct words in a room whose words are kept with its facts."""
+    assert facts.words is not None
+    known = facts.words
+    place = np.full(len(known.numbers) + 1, -1)
+    place[[known.numbers.get(spell(word), -1) for word in words]] = np.arange(len(words))
+    place[-1] = -1
+    places_found = place[known.words]
+    found = np.flatnonzero(places_found >= 0)
+    found = found[places_found[found].argsort(kind="stable")]
+    rows = known.rows[found]
+    return Postings(
+        room=room,
+        words=tuple(words),
+        ends=np.bincount(places_found[found], minlength=len(words)).cumsum(),
+        arrivals=facts.arrivals[rows],
+        counts=known.counts[found].astype(np.int64),
+        lengths=facts.lengths[rows],
     )
 
 
@@ -250,6 +305,7 @@ def part_of(room_id: str, facts: MessageFacts, arrivals: Ints, names: Mapping[st
         sender_ids=tuple(known),
         sender_names=tuple(names.get(sender, "") for sender in known),
         naming=NOBODY,
+        words=None,
         arrivals=arrivals,
         senders=np.array([known[sender] for sender in ids], np.int64),
         parents=np.zeros(at.size, np.int64),
@@ -286,6 +342,7 @@ class MultiRoom:
             sender_ids=tuple(names),
             sender_names=tuple(names.values()),
             naming=naming_of([name or sender for sender, name in names.items()]),
+            words=None,
             arrivals=np.arange(1, size + 1),
             **columns,
         )

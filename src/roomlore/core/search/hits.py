@@ -67,6 +67,8 @@ WEIGHTS = SearchWeights()
 
 
 SearchMode = Literal["hybrid", "lexical"]
+MAX_COUNT = 255
+"""A word that occurs more often in a message counts this often: PostgreSQL's limit."""
 NEIGHBOURHOOD = 512
 """The nearest neighbours that a search looks at."""
 Ints = NDArray[np.int64]
@@ -102,14 +104,28 @@ class Postings:
     lengths: Ints
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RoomWords:
+    """The indexed words of the messages of a room, one row for each distinct word of a message: the number of the word,
+    the message as an index into the columns of its facts, and how often the word occurs in it.
+
+    `numbers`: by word, as `query.spell` writes it. It only grows, so facts of earlier revisions may share it.
+    """
+
+    numbers: dict[str, int]
+    words: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFacts:
     """The properties of each message of a room that ranking needs, in order of arrival, without deleted messages.
 
     `senders` are indices into `sender_ids`; `roles` indices into `ROLES`; `lengths` are words as indexed; `parents` and
     `threads` are arrivals, a missing parent 0; `parent_odds` the probability of that parent. `naming`: the senders'
-    names, or else their ids. `revision`: the room's when this was read. `derived`: what ranking computed of the rest,
-    once for all questions.
+    names, or else their ids. `words`: None if they are not kept. `revision`: the room's when this was read. `derived`:
+    what ranking computed of the rest, once for all questions.
     """
 
     revision: int
@@ -125,13 +141,15 @@ class MessageFacts:
     parents: Ints
     parent_odds: Floats
     threads: Ints
+    words: RoomWords | None = None
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactRows:
     """Rows of `RoomFacts` as the store returns them, as columns in order of arrival. `deleted`: the row is to be
-    removed, and its other values are meaningless."""
+    removed, and its other values are meaningless. `words`: the indexed words of each message with spaces between them,
+    as `query.spell` writes them; None if they were not read."""
 
     arrivals: Ints
     sent_at: Ints
@@ -144,6 +162,7 @@ class FactRows:
     parent_odds: Floats
     threads: Ints
     deleted: NDArray[np.bool_]
+    words: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

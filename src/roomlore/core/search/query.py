@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -149,6 +150,17 @@ def agent_messages(facts: MessageFacts) -> NDArray[np.bool_]:
 WORDS_MODEL = EmbeddingModel(name="words-2", dimensions=0)
 """Change the name whenever `indexed_words` gives other words for the same message; the lexical index is then
 rebuilt."""
+
+
+_MAX_WORD = 128
+_UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
+
+
+@lru_cache(maxsize=1 << 16)
+def spell(word: str) -> str:
+    """Return the word in safe characters, different for different words; '' for a word that is never indexed: an empty
+    one, or more than 128 characters."""
+    return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
 
 
 def indexed_words(message: Message) -> list[str]:

@@ -73,6 +73,8 @@ def _spans(text: str) -> list[tuple[int, int]]:
 def _whole(text: str, spans: list[tuple[int, int]], first: int) -> int:
     """Return the last sentence that belongs to the quotation opened in the first; the first if it is not closed."""
     start, whole = spans[first][0], first
+    if first == len(spans) - 1:
+        return first
     for last, (_, end) in enumerate(spans[first : first + _MAX], first):
         if end - start > _LONGEST or "\n" in text[start:end]:
             break

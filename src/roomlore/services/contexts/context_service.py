@@ -29,11 +29,10 @@ from roomlore.services.contexts.strategies import (
     STRATEGIES,
     CandidateReader,
     Explainer,
-    InMemory,
+    RoomsInMemory,
     Strategy,
     choose,
     explain,
-    nothing_in_memory,
 )
 from roomlore.services.contexts.usage_service import UsageRecorder
 
@@ -87,8 +86,11 @@ class TimedRecall:
     def __init__(self, search: PastSearch) -> None:
         self._search = search
 
-    async def of(self, target: Target, needed: float, options: ContextOptions) -> RecalledPast:
-        """Return the candidates that were found; none if none are needed.
+    async def of(
+        self, target: Target, needed: float, options: ContextOptions, *, explained: bool = False
+    ) -> RecalledPast:
+        """Return the candidates that were found; none if none are needed. `explained`: also what no context needs to
+        know of others.
 
         An error, or a search that takes too long, becomes the `problem` if `fallback_on_error` is on; else it is
         raised.
@@ -98,9 +100,10 @@ class TimedRecall:
         likely = needed >= MIN_NEED
         limit = max(MOST_HITS, options.max_context_messages) if likely else 2 * MORE_ANSWERS
         search = partial(self._search, target.entry, limit=limit, by_words=not likely)
+        weighed = partial(weigh, target.entry.link, needed=needed, hits_alone=not (likely or explained))
         if not options.fallback_on_error:
             earlier = await search()
-            return RecalledPast(weigh(target.entry.link, earlier, needed), earlier.problem)
+            return RecalledPast(weighed(earlier), earlier.problem)
         try:
             async with asyncio.timeout(_SHARE * options.context_build_timeout_seconds):
                 earlier = await search()
@@ -108,7 +111,7 @@ class TimedRecall:
             why = "timeout" if isinstance(error, TimeoutError) else describe(error)
             log.warning("context without the past", extra={"room_id": target.room.room_id, "why": why})
             return RecalledPast(NOTHING_FAR, f"nothing was searched for ({why})")
-        return RecalledPast(weigh(target.entry.link, earlier, needed), earlier.problem)
+        return RecalledPast(weighed(earlier), earlier.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ class ContextService(Service):
         zone: tzinfo = UTC,
         recording: bool = True,
         strategies: Mapping[str, Strategy] = STRATEGIES,
-        in_memory: InMemory = nothing_in_memory,
+        rooms: RoomsInMemory | None = None,
     ) -> None:
         super().__init__(backends)
         self._tenant = tenant
@@ -168,7 +171,7 @@ class ContextService(Service):
         self._recording = recording
         self._zone = zone
         self._size = partial(rendered_tokens, zone=zone, count=backends.tokens.count)
-        self._in_memory = in_memory
+        self._rooms = rooms
 
     async def build(
         self,
@@ -230,7 +233,7 @@ class ContextService(Service):
             target = await self._target_of(work, request)
         options = request.in_room(target.room, self._options)
         shown = replace(options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
-        recalled = await self._recall.of(target, needs(target, shown), shown)
+        recalled = await self._recall.of(target, needs(target, shown), shown, explained=True)
         async with self._storage.reading(self._tenant) as work:
             explainer = Explainer(work=work, past=recalled.past)
             return await explain(explainer, target, options, self._size, self._strategies)
@@ -313,7 +316,7 @@ class ContextService(Service):
         return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
     def _gatherer(self, work: "UnitOfWork", past: Past = NOTHING_FAR) -> CandidateReader:
-        return CandidateReader(work=work, past=past, in_memory=self._in_memory)
+        return CandidateReader(work=work, past=past, rooms=self._rooms)
 
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
         """Return the request of a call with these arguments, None for those that are left out."""
@@ -330,9 +333,13 @@ class ContextService(Service):
         return target
 
     async def _target(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> Target | None:
-        return await work.messages.target(
-            room_id=room_id, message_id=message_id, window=self._options.max_context_messages
-        )
+        window = self._options.max_context_messages
+        if self._rooms is not None and (room := self._rooms.newest(self._tenant, room_id)) is not None:
+            state = self._rooms.state(room)
+            target = None if state is None else state.target(room, message_id, window)
+            if target is not None and await self._rooms.is_current(work, room):
+                return target
+        return await work.messages.target(room_id=room_id, message_id=message_id, window=window)
 
     async def _missing(self, work: "UnitOfWork", room_id: str, message_id: str | None) -> NotFound:
         """Return the error: there is no such room, or not such a message in it."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from roomlore.core.context import (
     RECENT_REASON,
@@ -27,6 +27,7 @@ from roomlore.core.context import (
 from roomlore.core.errors import InvalidInput
 from roomlore.core.far import MIN_NEED, NOTHING_FAR, Past
 from roomlore.core.linking.model import select
+from roomlore.core.linking.room import MOST_COUNTED, RoomState
 from roomlore.core.models import (
     MAYBE_FAR_REASON,
     Candidate,
@@ -53,12 +54,20 @@ _MAX_THREAD_CANDIDATES = 30
 """The number of likely candidates that are weighed besides the chosen messages and the window."""
 
 
-InMemory = Callable[[Room], Sequence[Entry]]
-"""Return entries of a room at its revision, as they are stored; none if they are not in memory."""
+class RoomsInMemory(Protocol):
+    """The rooms that this process wrote to last. A state changes with the next write: it is read from at once."""
 
+    def newest(self, tenant: str, room_id: str) -> Room | None:
+        """Return the room as it was at the last write; None if it is not in memory."""
 
-def nothing_in_memory(_: Room) -> Sequence[Entry]:
-    return ()
+    def state(self, room: Room) -> RoomState | None:
+        """Return the state of the room at its revision, None if it is not in memory."""
+
+    async def is_current(self, work: "UnitOfWork", room: Room) -> bool:
+        """Return True if nothing of the room changed since it was read."""
+
+    def count_keywords(self, room: Room, counts: Mapping[str, int] | None = None) -> None:
+        """Keep the keyword counts of a room at this revision with its state, by default those of its entries."""
 
 
 class ThreadedChoice(NamedTuple):
@@ -73,15 +82,16 @@ class ThreadedChoice(NamedTuple):
 class CandidateReader:
     """Read candidates through one unit of work; the pure functions of `core` choose among them.
 
-    `past`: older messages that `threaded` may show. `in_memory`: entries that need not be read.
+    `past`: older messages that `threaded` may show. `rooms`: those that need not be read.
     """
 
-    def __init__(
-        self, *, work: "UnitOfWork", past: Past = NOTHING_FAR, in_memory: InMemory = nothing_in_memory
-    ) -> None:
+    def __init__(self, *, work: "UnitOfWork", past: Past = NOTHING_FAR, rooms: RoomsInMemory | None = None) -> None:
         self._work = work
         self._past = past
-        self._in_memory = in_memory
+        self._rooms = rooms
+
+    def _state(self, room: Room) -> RoomState | None:
+        return None if self._rooms is None else self._rooms.state(room)
 
     async def recent_window(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the plain window, for a context that needs no better choice or cannot have one."""
@@ -186,8 +196,11 @@ class CandidateReader:
         """Return the newest messages before the target, those of its topic last, more than `least` of the room and of
         the topic as some may be notices."""
         message, most = target.entry.message, least + _NOTICES
-        known = [entry.message for entry in self._in_memory(target.room) if entry.message.arrival < message.arrival]
-        if len(known) < most:
+        state = self._state(target.room)
+        entries = None if state is None else state.before(message.arrival, most)
+        if entries is not None:
+            known = [entry.message for entry in entries]
+        else:
             known = await self._work.messages.recent(room_id=target.room.room_id, limit=most, before=message.arrival)
         if not has_topics((message, *known)):
             return known
@@ -201,9 +214,9 @@ class CandidateReader:
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
         """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share
         the values of their metadata with the caller, who may change them."""
-        known = [
-            entry for entry in self._in_memory(room) if entry.message.arrival in arrivals and not entry.message.metadata
-        ]
+        state = self._state(room)
+        found = [] if state is None else map(state.at, sorted(arrivals))
+        known = [entry for entry in found if entry is not None and not entry.message.metadata]
         if len(known) == len(arrivals):
             return known
         missing = sorted(set(arrivals).difference(entry.message.arrival for entry in known))
@@ -212,11 +225,27 @@ class CandidateReader:
 
     async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Look up only the words of messages that share one with the target: no others can count."""
+        room = target.room
+        if (counts := await self._counts_in_memory(room)) is not None:
+            return RoomView(target=target.entry, pool=pool, messages=room.messages, counts=counts)
         mine = frozenset(target.entry.features.keywords)
         sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
         wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else ()
-        counts = await self._work.messages.keyword_counts(room_id=target.room.room_id, keywords=list(wanted))
-        return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
+        counts = await self._work.messages.keyword_counts(room_id=room.room_id, keywords=list(wanted))
+        return RoomView(target=target.entry, pool=pool, messages=room.messages, counts=counts)
+
+    async def _counts_in_memory(self, room: Room) -> Mapping[str, int] | None:
+        """Return the counts of all keywords of a small room in memory, read if they are not kept with it yet."""
+        state = self._state(room)
+        if self._rooms is None or state is None or room.messages > MOST_COUNTED:
+            return None
+        if state.keyword_counts is None:
+            every = None if state.holds_all else await self._work.messages.every_keyword_count(room=room)
+            if every is None and not state.holds_all:
+                return None
+            self._rooms.count_keywords(room, every)
+            state = self._state(room)  # it may have changed meanwhile
+        return None if state is None else state.keyword_counts
 
 
 def _hours_before(at: datetime, hours: float) -> datetime:

@@ -94,7 +94,7 @@ class UsageRecorder:
         for note in notes:
             by_tenant.setdefault(note.tenant, []).append(note.record)
         try:
-            async with self._storage.writing() as every:
+            async with self._storage.writing(rooms=()) as every:
                 for tenant, records in by_tenant.items():
                     work = every.of(tenant)
                     await work.usage.record(records=await _of_messages(work, records))

@@ -17,6 +17,7 @@ from roomlore.services.messages.room_states import BatchStates, RoomCache
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork
+    from roomlore.storage.stamps import Stamp
 
 _TRIES = 4
 _BRIEF = 8
@@ -27,9 +28,11 @@ Along = Callable[["UnitOfWork"], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Written:
-    """The rooms that a transaction has written to, as they are now, by id. `due`: True if work is to be announced."""
+    """The rooms that a transaction has written to, as they are now, and their stamps, by id. `due`: True if work is to
+    be announced."""
 
     rooms: dict[str, Room] = field(default_factory=dict)
+    stamps: dict[str, "Stamp | None"] = field(default_factory=dict)
     due: bool = False
 
 
@@ -92,9 +95,9 @@ class Ingest(Service):
         """Add batches to rooms whose turn it is."""
         limits = await self._quotas.of(self._tenant)
         few = sum(map(len, batches.values())) <= _BRIEF
+        if few and self._rooms.have(self._tenant, batches):
+            return await self._try_locked(batches, strict=strict, along=along, limits=limits)
         for _ in range(_TRIES):
-            if few and self._rooms.are_shared(self._tenant, batches):
-                break
             try:
                 return await self._try(batches, strict=strict, along=along, limits=limits)
             except _RoomMovedError:
@@ -107,44 +110,55 @@ class Ingest(Service):
         written = _Written()
         if any(plan.entries for plan in plans):
             brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
-            async with self._storage.writing(self._tenant, brief=brief) as work:
+            rooms = None if along else batches.keys()
+            async with self._storage.writing(self._tenant, brief=brief, rooms=rooms) as work:
+                for plan in sorted(plans, key=lambda plan: plan.room.room_id):
+                    if plan.entries:
+                        await self._lock(work, plan.room)
                 written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
 
     async def _try_locked(
         self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas
     ) -> list[BatchPlan]:
-        """Plan while holding the rooms' locks, so that no plan is in vain if other processes write to the rooms."""
+        """Plan while holding the rooms' locks: no plan is in vain, and each room is read once."""
         states = self._rooms.hold()
-        async with self._storage.writing(self._tenant) as work:
-            for room_id in sorted(batches):
-                await work.rooms.lock(room_id=room_id, now=self._clock.now())
-            plans = await self._planner.plan(work, batches, states, strict=strict)
+        brief = along is None and sum(map(len, batches.values())) <= _BRIEF
+        rooms = None if along else batches.keys()
+        async with self._storage.writing(self._tenant, brief=brief, rooms=rooms) as work:
+            plans = await self._planner.plan(work, dict(sorted(batches.items())), states, strict=strict)
             written = await self._write(work, plans, along, limits)
-        return self._done(plans, states, written)
+        places = {room_id: place for place, room_id in enumerate(batches)}
+        return self._done(sorted(plans, key=lambda plan: places[plan.room.room_id]), states, written)
+
+    async def _lock(self, work: "UnitOfWork", planned: Room) -> None:
+        """Lock a room. Raise `_RoomMovedError` if it is not as it was when the plan was made."""
+        locked = await work.rooms.lock(room_id=planned.room_id, now=self._clock.now())
+        made_again = planned.revision > 0 and locked.created_at != planned.created_at
+        if made_again or locked.revision != planned.revision:
+            raise _RoomMovedError
 
     async def _write(
         self, work: "UnitOfWork", plans: Sequence[BatchPlan], along: Along | None, limits: Quotas
     ) -> _Written:
+        """Store what was planned for rooms that are locked."""
         written = _Written()
-        for plan in sorted(plans, key=lambda plan: plan.room.room_id):
+        for plan in plans:
             if not plan.entries:
                 continue
-            room_id = plan.room.room_id
-            locked = await work.rooms.lock(room_id=room_id, now=self._clock.now())
-            made_again = plan.room.revision > 0 and locked.created_at != plan.room.created_at
-            if made_again or locked.revision != plan.room.revision:
-                self._rooms.share(plan.room)
-                raise _RoomMovedError
-            linked = locked.linked.grown(
-                self._planner.version, newest=locked.next_arrival - 1, calibration=plan.calibration
+            room, room_id = plan.room, plan.room.room_id
+            linked = room.linked.grown(
+                self._planner.version, newest=room.next_arrival - 1, calibration=plan.calibration
             )
-            stored = await work.messages.append(room_id=room_id, entries=plan.entries, linked=linked)
+            stored = await work.messages.append(
+                room_id=room_id, entries=plan.entries, linked=None if linked == room.linked else linked
+            )
             written.due |= await self._due.note(work, room_id, plan.entries)
             if plan.relinked:
                 relinked = await work.messages.relink(room_id=room_id, links=plan.relinked)
                 stored = relinked.room
             written.rooms[room_id] = stored
+            written.stamps[room_id] = self._storage.stamp(self._tenant, room_id, work.connection)
         if written.rooms:
             added = sum(len(plan.entries) for plan in plans)
             await self._quotas.count_messages(work, limits, added=added, refuses=self._refuses)
@@ -158,6 +172,8 @@ class Ingest(Service):
         memory, so the state may be wrong."""
         if written.due:
             self._due.announce()
+        for room_id, stored in written.rooms.items():
+            self._rooms.stamp(stored, written.stamps[room_id])
         moved = {plan.room.room_id for plan in plans if plan.relinked}
         for room, state in states:
             if room.room_id not in moved or state.is_whole:

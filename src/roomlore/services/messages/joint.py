@@ -1,6 +1,6 @@
 """Messages that come one by one and at once: they are added as one batch, and each gets its own answer."""
 
-from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
+from asyncio import CancelledError, Future, Task, create_task, get_running_loop, sleep, wait
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from contextvars import Context, copy_context
@@ -90,6 +90,8 @@ class Joint:
         self._ours: Counter[str] = Counter()
         """The rooms that groups write to."""
         self._open: dict[str, _Group] = {}
+        self._crowded = False
+        """True if others came during the last addition."""
 
     async def add(self, message: Message, weight: int) -> BatchPlan:
         """Add a message, alone if no other is being added."""
@@ -101,6 +103,9 @@ class Joint:
             self._note(place, room_ids)
             try:
                 async with self._turns.take(self._tenant, room_ids):
+                    if self._crowded:
+                        self._crowded = False
+                        await sleep(0)  # an addition may wait for nothing, and then none could join
                     return await self._alone(message)
             finally:
                 self._end(place, room_ids)
@@ -122,6 +127,7 @@ class Joint:
 
     def _open_group(self, place: str, message: Message, weight: int) -> _Group:
         """Return the group that takes in the message. One that is full begins at once."""
+        self._crowded = True
         group = self._open.get(place)
         if group is not None and not self._fits(group, message, weight):
             self._begin(place)

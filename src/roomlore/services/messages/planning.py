@@ -112,14 +112,15 @@ class Planner(Service):
     async def plan(
         self, work: "UnitOfWork | None", batches: Batches, states: BatchStates, *, strict: bool
     ) -> list[BatchPlan]:
-        """Plan a few rooms at a time, so that the data for linking is held for a few only. Without `work` each group is
-        read in a transaction of its own; the revisions tell later if a room has changed since."""
+        """Plan a few rooms at a time, so that the data for linking is held for a few only. With `work` the rooms are
+        locked. Without it each group is read in a transaction of its own; the revisions tell later if a room has
+        changed since."""
         plans: list[BatchPlan] = []
         rooms = iter(batches.items())
         conflicts: list[str] = []
         while few := list(islice(rooms, _ROOMS_AT_ONCE)):
             async with nullcontext(work) if work is not None else self._storage.reading(self._tenant) as reading:
-                started = [await self._start(reading, room_id, batch) for room_id, batch in few]
+                started = [await self._start(reading, room_id, batch, lock=work is not None) for room_id, batch in few]
             conflicts += [message_id for part in started for message_id in part.intake.conflicts]
             if not (strict and conflicts):
                 await self._reckon(started)
@@ -133,11 +134,14 @@ class Planner(Service):
             check_conflicts(conflicts)
         return plans
 
-    async def _start(self, work: "UnitOfWork", room_id: str, batch: Sequence[Message]) -> _Started:
+    async def _start(self, work: "UnitOfWork", room_id: str, batch: Sequence[Message], *, lock: bool) -> _Started:
         ids = [message.id for message in batch]
-        met = await work.messages.met(room_id=room_id, message_ids=ids)
+        met = await work.messages.met(room_id=room_id, message_ids=ids, lock=lock)
         if met is None:
-            room = Room(tenant=self._tenant, room_id=room_id, created_at=self._clock.now())
+            now = self._clock.now()
+            room = Room(tenant=self._tenant, room_id=room_id, created_at=now)
+            if lock:
+                room = await work.rooms.lock(room_id=room_id, now=now)
             state = RoomState(model=self._model, room=room, participants={}, entries=())
             intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, {}))
             return _Started(room, state, intake, state.begin((), ()))
@@ -155,12 +159,12 @@ class Planner(Service):
         """Return the room's state at its revision: from the cache, with what others added since, or read again."""
         state = self._rooms.take(room)
         if state is not None and state.revision == room.revision:
-            self._rooms.tell(room, "hit")
+            self._rooms.tell("hit")
             return state
         if state is not None and await self._follow(work, room, state):
-            self._rooms.tell(room, "followed")
+            self._rooms.tell("followed")
             return state
-        self._rooms.tell(room, "miss")
+        self._rooms.tell("miss")
         return await self._read(work, room)
 
     async def _follow(self, work: "UnitOfWork", room: Room, state: RoomState) -> bool:

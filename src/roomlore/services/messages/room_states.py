@@ -2,19 +2,23 @@
 
 from asyncio import CancelledError, Future, get_running_loop
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from roomlore.core.linking.room import RoomState
-from roomlore.core.models import Entry, Room
+from roomlore.core.linking.room import MOST_COUNTED, RoomState
+from roomlore.core.models import Room
 from roomlore.ports.coordination import Telemetry
 
+if TYPE_CHECKING:
+    from roomlore.storage import UnitOfWork
+    from roomlore.storage.stamps import Stamp
+
 _Key = tuple[str, str]
-_SHARED = 10_000
-"""The most rooms that are known to be written to by other processes."""
-_STAYS_SHARED = 8
-"""Writes without another's between them after which a room counts as written to by this process alone."""
+_STAMPED = 10_000
+"""The most rooms of which it is known when they were current."""
+_WITH_WINDOWS = 32
+"""The most small rooms that keep the window of the linker, nearly a megabyte each."""
 
 
 class RoomTurn:
@@ -93,7 +97,8 @@ class BatchStates:
         self._states: deque[tuple[Room, RoomState, int]] = deque()
 
     def add(self, room: Room, state: RoomState) -> None:
-        state.rest()
+        if len(self._states) >= _WITH_WINDOWS or self._bytes > self._most // 2:
+            state.rest()
         size = state.size_bytes()
         self._states.append((room, state, size))
         self._bytes += size
@@ -109,15 +114,26 @@ class RoomCache:
     process.
 
     A state is only used at the stored revision. If another process has added messages, they are taken in; a room that
-    was changed in another way, or removed and created again, is read again.
+    was changed in another way, or removed and created again, is read again. `stamp_of`: return the stamp of a
+    room, None if there is none.
     """
 
-    def __init__(self, *, size_bytes: int, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        *,
+        size_bytes: int,
+        telemetry: Telemetry,
+        stamp_of: Callable[[str, str], "Stamp | None"] = lambda *_: None,
+    ) -> None:
         self.size_bytes = size_bytes
+        self._stamp_of = stamp_of
+        self._current: OrderedDict[_Key, tuple[datetime, int, Stamp]] = OrderedDict()
+        """Of each room the revision that is the present one as long as the room has this stamp."""
         self._bytes = 0
         self._telemetry = telemetry
-        self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
-        self._shared: dict[_Key, int] = {}
+        self._states: OrderedDict[_Key, tuple[Room, RoomState, int]] = OrderedDict()
+        self._with_windows: OrderedDict[_Key, None] = OrderedDict()
+        """The rooms that were kept last."""
         self.turns = Turns()
         """Of the writers to these rooms."""
 
@@ -128,45 +144,80 @@ class RoomCache:
     def take(self, room: Room) -> RoomState | None:
         """Return the room's state, which may be of an earlier revision. It leaves the cache: a batch that fails must
         not spoil it."""
-        made, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
+        known, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
         self._bytes -= size
-        return state if made == room.created_at else None
+        return state if known is not None and known.created_at == room.created_at else None
 
-    def entries(self, room: Room) -> Sequence[Entry]:
-        """Return the newest entries of the room as they are stored, in order of arrival; none unless the room is in
-        memory at this revision."""
-        made, state, _ = self._states.get((room.tenant, room.room_id), (None, None, 0))
-        if state is None or made != room.created_at or state.revision != room.revision:
-            return ()
-        return state.entries
+    def newest(self, tenant: str, room_id: str) -> Room | None:
+        """Return the room as it was when this process last wrote to it; None if it is not in memory."""
+        known = self._states.get((tenant, room_id))
+        return None if known is None else known[0]
 
-    def tell(self, room: Room, result: Literal["hit", "followed", "miss"]) -> None:
+    def state(self, room: Room) -> RoomState | None:
+        """Return the state of the room, to read from at once; None unless it is in memory at this revision."""
+        known, state, _ = self._states.get((room.tenant, room.room_id), (None, None, 0))
+        if known is None or state is None or known.created_at != room.created_at or state.revision != room.revision:
+            return None
+        return state
+
+    def count_keywords(self, room: Room, counts: Mapping[str, int] | None = None) -> None:
+        """Keep the keyword counts of a room at this revision with its state, by default those of its entries."""
+        if (state := self.state(room)) is not None:
+            state.count_keywords(counts)
+            self.keep(room, state)
+
+    def tell(self, result: Literal["hit", "followed", "miss"]) -> None:
         """Note what became of the state of a room: used as it was, with what others had added, or not at all."""
         self._telemetry.count("roomlore_room_cache_total", labels={"result": result})
-        key = (room.tenant, room.room_id)
-        if result == "followed":
-            self.share(room)
-        elif key in self._shared:
-            self._shared[key] -= 1
-            if not self._shared[key]:
-                del self._shared[key]
 
-    def share(self, room: Room) -> None:
-        """Note that other processes write to this room."""
-        if len(self._shared) >= _SHARED:
-            self._shared.clear()
-        self._shared[room.tenant, room.room_id] = _STAYS_SHARED
+    def have(self, tenant: str, room_ids: Iterable[str]) -> bool:
+        """Return True if the cache has all of these rooms, perhaps as they were earlier."""
+        return all((tenant, room_id) in self._states for room_id in room_ids)
 
-    def are_shared(self, tenant: str, room_ids: Iterable[str]) -> bool:
-        """Return True if other processes wrote to one of these rooms lately."""
-        return any((tenant, room_id) in self._shared for room_id in room_ids)
+    async def is_current(self, work: "UnitOfWork", room: Room) -> bool:
+        """Return True if nothing of the room changed since it was read. That takes no statement if nobody else wrote
+        since this was last known."""
+        stamp = self._stamp_of(room.tenant, room.room_id)
+        known = (room.created_at, room.revision, stamp)
+        if stamp is not None and self._current.get((room.tenant, room.room_id)) == known:
+            return True
+        if not await work.rooms.is_current(room=room):
+            return False
+        self.stamp(room, stamp)
+        return True
+
+    def stamp(self, room: Room, stamp: "Stamp | None") -> None:
+        """Note that the room is at this revision as long as it has this stamp."""
+        if stamp is not None:
+            self._current[room.tenant, room.room_id] = room.created_at, room.revision, stamp
+            if len(self._current) > _STAMPED:
+                self._current.popitem(last=False)
 
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""
         state.revision = room.revision
-        key, size = (room.tenant, room.room_id), state.size_bytes()
-        self._bytes += size - self._states.pop(key, (None, None, 0))[2]
-        self._states[key] = room.created_at, state, size
+        if room.messages > MOST_COUNTED:
+            state.drop_counts()
+        key = room.tenant, room.room_id
+        self._bytes -= self._states.pop(key, (None, None, 0))[2]
+        self._states[key] = self._counted(room, state)
+        self._with_windows[key] = None
+        self._with_windows.move_to_end(key)
+        if len(self._with_windows) > _WITH_WINDOWS:
+            self._rest(self._with_windows.popitem(last=False)[0])
         while self._bytes > self.size_bytes:
             _, (_, _, freed) = self._states.popitem(last=False)
             self._bytes -= freed
+
+    def _rest(self, key: _Key) -> None:
+        """Drop the window of a small room that was not used lately."""
+        if key in self._states:
+            room, state, size = self._states[key]
+            self._bytes -= size
+            state.rest()
+            self._states[key] = self._counted(room, state)
+
+    def _counted(self, room: Room, state: RoomState) -> tuple[Room, RoomState, int]:
+        size = state.size_bytes()
+        self._bytes += size
+        return room, state, size

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from sys import getsizeof
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +28,7 @@ from roomlore.core.search.facts import (
     from_micros,
     is_whole,
     last_of_senders,
+    look_up,
     missing_senders,
     part_of,
     renewed,
@@ -39,6 +41,7 @@ from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MeaningSearch
+from roomlore.services.messages.room_states import RoomCache
 
 if TYPE_CHECKING:
     from roomlore.storage import UnitOfWork
@@ -47,6 +50,9 @@ _BYTES_A_ROOM = 2_000
 _BYTES_A_SENDER = 130
 """The cost of a sender: two strings without their characters, and their references."""
 _BYTES_A_TERM = 90
+_BYTES_A_WORD = 160
+MOST_IN_MEMORY = 2_000
+"""The most messages of a room whose words are kept in memory."""
 _DERIVED_BYTES = 48
 """What ranking derives of a message."""
 
@@ -60,6 +66,8 @@ _FEW_LATER = 32
 _SHORT = 2_000
 """Characters of a query that are read in less than a few milliseconds."""
 AskedAt = datetime | Literal["newest"] | None
+Among = Callable[[MessageFacts], Ints | None]
+"""Return the arrivals of the messages that may be found; None if all may."""
 
 
 class FactsCache:
@@ -69,41 +77,48 @@ class FactsCache:
     def __init__(self, *, size_bytes: int) -> None:
         self._size = size_bytes
         self._held = 0
-        self._rooms: OrderedDict[_Key, tuple[MessageFacts, int, datetime]] = OrderedDict()
+        self._rooms: OrderedDict[_Key, tuple[MessageFacts, Room, int]] = OrderedDict()
 
-    def known(self, tenant: str, room_id: str) -> MessageFacts | None:
-        """Return what was last read of the room; it may be old."""
+    def known(self, tenant: str, room_id: str) -> tuple[MessageFacts, Room] | None:
+        """Return what was last read of the room, and the room at that time; it may be old."""
         key = (tenant, room_id)
         if key not in self._rooms:
             return None
         self._rooms.move_to_end(key)
-        return self._rooms[key][0]
+        return self._rooms[key][:2]
 
-    async def of(self, work: "UnitOfWork", room: Room) -> MessageFacts:
+    async def of(self, work: "UnitOfWork", room: Room, *, words: bool = False) -> MessageFacts:
         """Return the facts of the room, at least as new as `room`; a room that was removed and created again is read
-        again."""
-        known = self.known(room.tenant, room.room_id)
-        if known is not None and self._rooms[room.tenant, room.room_id][2] != room.created_at:
+        again. `words`: with the words of a small room."""
+        words &= room.messages <= MOST_IN_MEMORY
+        known, read = self.known(room.tenant, room.room_id) or (None, room)
+        if known is not None and (read.created_at != room.created_at or (words and known.words is None)):
             known = None
         if known is not None and known.revision >= room.revision:
             return known
-        since = 0 if known is None else known.revision
-        rows = await work.messages.facts(room_id=room.room_id, since=since)
-        facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
+        facts = await self._read(work, room, known, words=words)
         self._keep(room, facts)
         return facts
+
+    async def _read(self, work: "UnitOfWork", room: Room, known: MessageFacts | None, *, words: bool) -> MessageFacts:
+        read = work.messages.facts_with_words if words else work.messages.facts
+        if known is not None:
+            facts = renewed(known, await read(room_id=room.room_id, since=known.revision), revision=room.revision)
+            if facts.words is not None or not words:
+                return facts
+        return facts_of(await read(room_id=room.room_id, since=0), revision=room.revision)
 
     def _keep(self, room: Room, facts: MessageFacts) -> None:
         """Drop others to make room, but none for facts that would not fit anyway."""
         key, size = (room.tenant, room.room_id), _bytes_of(facts)
         if key in self._rooms:
-            self._held -= self._rooms.pop(key)[1]
+            self._held -= self._rooms.pop(key)[2]
         if size > self._size:
             return
-        self._rooms[key] = facts, size, room.created_at
+        self._rooms[key] = facts, room, size
         self._held += size
         while self._held > self._size:
-            _, (_, freed, _) = self._rooms.popitem(last=False)
+            _, (_, _, freed) = self._rooms.popitem(last=False)
             self._held -= freed
 
 
@@ -114,6 +129,8 @@ def _bytes_of(facts: MessageFacts) -> int:
     columns += _DERIVED_BYTES * facts.arrivals.size
     people = sum(map(len, facts.sender_ids)) + sum(map(len, facts.sender_names))
     people += _BYTES_A_SENDER * len(facts.sender_ids)
+    if facts.words is not None:
+        columns += 3 * facts.words.rows.nbytes + _BYTES_A_WORD * len(facts.words.numbers)
     tallies = facts.naming.tallies
     return _BYTES_A_ROOM + columns + people + getsizeof(tallies) + _BYTES_A_TERM * len(tallies)
 
@@ -144,19 +161,22 @@ class Filters:
 
 
 class Searching(Service):
-    """The parts of a search for one tenant, of one room or of many. `zone`: of the times that a question names."""
+    """The parts of a search for one tenant, of one room or of many. `rooms`: those that this process wrote to last.
+    `zone`: of the times that a question names."""
 
     def __init__(
         self,
         backends: Backends,
         *,
         tenant: str,
+        rooms: RoomCache,
         facts: FactsCache,
         dense: MeaningSearch,
         zone: tzinfo,
     ) -> None:
         super().__init__(backends)
         self._tenant = tenant
+        self._rooms = rooms
         self._facts = facts
         self._dense = dense
         self._zone = zone
@@ -174,6 +194,17 @@ class Searching(Service):
         self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
         labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
         self._telemetry.count("roomlore_searches_total", labels=labels)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What words and meaning find in a room, of messages `only` these, None for all, before it is ranked."""
+
+    query: SearchQuery
+    postings: Postings
+    dense: Dense
+    facts: MessageFacts
+    only: Ints | None
 
 
 class MessageSearch(Searching):
@@ -194,23 +225,12 @@ class MessageSearch(Searching):
             raise InvalidInput("room_id_not_text", value=f"{room_id!r:.60}")
         check_search(query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
-        known = await self._known_facts(room_id)
-        read, only = self._read(query, known, asked_at), filters.among(known)
-        meaning = asyncio.create_task(self._by_meaning(room_id, read, only, mode))
-        try:
-            postings, facts = await self._by_words(room_id, read, known)
-            dense = await meaning
-        finally:
-            meaning.cancel()
-        if facts is not known:
-            read, now_only = self._read(query, facts, asked_at), filters.among(facts)
-            if now_only is not None and only is not None and not np.array_equal(now_only, only):
-                only = now_only
-                dense = await self._by_meaning(room_id, read, only, mode)
-        ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
+        found = await self._found(room_id, query, asked_at, mode, filters.among)
+        read, facts, dense, only = found.query, found.facts, found.dense, found.only
+        ranked = rank(read, postings=found.postings, dense=dense.found, facts=facts, limit=limit, only=only)
         ranked = before_fall(ranked, read, by_meaning=dense.used)
         around = conversations(ranked, facts) if conversation else {}
-        messages = await self._messages(room_id, ranked, around)
+        messages = await self._messages(found, ranked, around)
         answer = SearchAnswer(
             room_id=room_id,
             query=query,
@@ -231,33 +251,57 @@ class MessageSearch(Searching):
         The search uses words and meaning, or words alone if meaning is not available or `by_words` is True. Raise
         `NotFound`, `StorageUnavailable`.
         """
-        room_id, arrival = entry.message.room_id, entry.message.arrival
-        text, asked_at = query_of(entry)[:MAX_QUERY_CHARS], entry.message.at
-        known = await self._known_facts(room_id)
-        read = await self._read_aside(text, known, asked_at)
+        arrival, text = entry.message.arrival, query_of(entry)[:MAX_QUERY_CHARS]
         mode: SearchMode = "lexical" if by_words else "hybrid"
-        meaning = asyncio.create_task(self._by_meaning(room_id, read, _early(known, arrival), mode))
+        early = partial(_early, arrival=arrival)
+        found = await self._found(entry.message.room_id, text, entry.message.at, mode, early, moves=False)
+        past, dense = before(found.facts, arrival), found.dense
+        ranked = rank(found.query, postings=found.postings, dense=dense.found, facts=past, limit=limit)
+        return Earlier(ranked=tuple(ranked), facts=past, problem=None if by_words else dense.problem)
+
+    async def _found(
+        self, room_id: str, text: str, asked_at: AskedAt, mode: SearchMode, among: Among, *, moves: bool = True
+    ) -> _Found:
+        """Return what is found in the room, of messages `among` its facts. `moves`: what is found by meaning is found
+        again if these are others once the words are looked up."""
+        room, facts = await self._known_facts(room_id)
+        read, only = await self._read_aside(text, facts, asked_at), among(facts)
+        if facts.words is not None:
+            postings = look_up(facts, room, read.terms)
+            return _Found(read, postings, await self._by_meaning(room_id, read, only, mode), facts, only)
+        meaning = asyncio.create_task(self._by_meaning(room_id, read, only, mode))
         try:
-            postings, facts = await self._by_words(room_id, read, known)
+            postings, now = await self._by_words(room_id, read, facts)
             dense = await meaning
         finally:
             meaning.cancel()
-        past = before(facts, arrival)
-        if facts is not known:
-            read = await self._read_aside(text, past, asked_at)
-        ranked = rank(read, postings=postings, dense=dense.found, facts=past, limit=limit)
-        return Earlier(ranked=tuple(ranked), facts=past, problem=None if by_words else dense.problem)
+        if now is facts:
+            return _Found(read, postings, dense, facts, only)
+        read, now_only = await self._read_aside(text, now, asked_at), among(now)
+        if moves and only is not None and now_only is not None and not np.array_equal(now_only, only):
+            only = now_only
+            dense = await self._by_meaning(room_id, read, only, mode)
+        return _Found(read, postings, dense, now, only)
 
-    async def _known_facts(self, room_id: str) -> MessageFacts:
-        """Return the cached facts of the room, which may be old; read them if there are none."""
-        facts = self._facts.known(self._tenant, room_id)
-        if facts is not None:
-            return facts
+    async def _known_facts(self, room_id: str) -> tuple[Room, MessageFacts]:
+        """Return the facts of the room, with its words if it is small: then as it is now, else perhaps as it was."""
+        known = self._facts.known(self._tenant, room_id)
+        if known is not None and known[1].messages > MOST_IN_MEMORY:
+            return known[1], known[0]
         async with self._storage.reading(self._tenant) as work:
-            room = await work.rooms.find(room_id=room_id)
-            if room is None:
-                raise unknown_room(room_id)
-            return await self._facts.of(work, room)
+            room = await self._room(work, room_id, known and known[1])
+            return room, await self._facts.of(work, room, words=True)
+
+    async def _room(self, work: "UnitOfWork", room_id: str, searched: Room | None) -> Room:
+        """Return the room as it is now. `searched`: as it was when it was searched last."""
+        rooms = (self._rooms.newest(self._tenant, room_id), searched)
+        newest = max((room for room in rooms if room), key=lambda room: room.revision, default=None)
+        if newest is not None and await self._rooms.is_current(work, newest):
+            return newest
+        room = await work.rooms.find(room_id=room_id)
+        if room is None:
+            raise unknown_room(room_id)
+        return room
 
     async def _by_words(self, room_id: str, query: SearchQuery, facts: MessageFacts) -> tuple[Postings, MessageFacts]:
         """Return the postings of the query's words, and facts that are no older."""
@@ -281,12 +325,19 @@ class MessageSearch(Searching):
         return await self._dense.near(self._tenant, room_id, query.embed, only)
 
     async def _messages(
-        self, room_id: str, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
+        self, found: _Found, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
     ) -> dict[int, StoredMessage]:
-        arrivals = list({hit.arrival for hit in ranked}.union(*around.values()))
-        async with self._storage.reading(self._tenant) as work:
-            messages = await work.messages.messages_by_arrival(room_id=room_id, arrivals=arrivals)
-        return {message.arrival: message for message in messages}
+        """Return messages by arrival: those in memory are not read, unless time went by with their search by meaning.
+        The metadata of those in memory is shared with the caller, who may change it."""
+        room, arrivals = found.postings.room, {hit.arrival for hit in ranked}.union(*around.values())
+        state = None if found.dense.used else self._rooms.state(room)
+        entries = [] if state is None else [entry for entry in map(state.at, arrivals) if entry is not None]
+        messages = {entry.message.arrival: entry.message for entry in entries if not entry.message.metadata}
+        if missing := arrivals.difference(messages):
+            async with self._storage.reading(self._tenant) as work:
+                read = await work.messages.messages_by_arrival(room_id=room.room_id, arrivals=list(missing))
+            messages |= {message.arrival: message for message in read}
+        return messages
 
 
 def _early(facts: MessageFacts, arrival: int) -> Ints | None:
