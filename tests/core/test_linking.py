@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.candidates import ThreadCandidates
+from roomlore.core.linking.clock import RoomClock
 from roomlore.core.linking.features import PAIR, SELF, view
-from roomlore.core.linking.model import MAX_FOR_NEW, answers, link, select
+from roomlore.core.linking.model import MAX_FOR_NEW, answers, likeliest, link, select
 from roomlore.core.linking.room import RoomState
 from roomlore.core.linking.window import SIZE, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, Room, StoredMessage
@@ -110,6 +111,28 @@ def test_what_a_rebuilt_window_shows_is_the_same_to_the_last_bit(room: list[Entr
             if entry.message.sender_id == "iris":
                 assert ours.own[SELF.index("silent_messages")] > 5.5, "her last message is far back"
         window.push(entry)
+
+
+@pytest.mark.parametrize("gap", [30, 600])
+@pytest.mark.parametrize("late", [0, 40])
+def test_the_clock_shows_the_same_as_one_made_anew(gap: float, late: int) -> None:
+    window, now = RoomWindow(), 0.0
+    for entry in follow([replace(m, role=Role.USER) for m in random_room(5, 900, gap)]):
+        now = max(now - late, entry.message.at.timestamp())
+        sent_at = datetime.fromtimestamp(now, UTC)
+        window.push(replace(entry, message=replace(entry.message, sent_at=sent_at)))
+        if window.pushed % 7 == 0:
+            newest = slice(window.end - min(window.alive, 300), window.end)
+            anew = RoomClock.at(now + 50, window.at[newest], window.pace())
+            since = window.clock(now + 50) - window.counted[:, newest]
+            assert since == pytest.approx(anew.since(window.heard[:, newest]), abs=1e-6)
+
+
+def test_of_equally_likely_thread_candidates_the_newest_are_kept() -> None:
+    shares = np.full(SIZE, 0.25, np.float32)
+    shares[:10], shares[-3:] = 0.5, 0.0
+    assert likeliest(shares).tolist() == [*range(10), *range(SIZE - 3 - 54, SIZE - 3)]
+    assert likeliest(shares[:20]).tolist() == list(range(20))
 
 
 def test_a_room_of_mostly_system_lines_survives_rebuilding() -> None:

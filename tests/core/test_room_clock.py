@@ -73,3 +73,10 @@ def test_talk_of_a_year_ago_that_arrives_now_leaves_the_gaps_of_today_as_they_ar
     now = float(today[-1]) + 20
     mixed = np.ravel([old, today], order="F")
     assert RoomClock.at(now, mixed, 1.0).since(today).tolist() == [100, 80, 60, 40, 20]
+
+
+@given(st.floats(0, 1e7), PACES)
+def test_what_the_clock_counts_adds_up_to_the_same_in_any_order(gap, pace):
+    gap = BEGIN + gap - BEGIN
+    assert (on_clock(gap, pace) * 2.0**30).is_integer()
+    assert on_clock(gap, pace) == pytest.approx(RoomClock.at(gap, np.array([0.0, gap]), pace).counted[-1], abs=1e-8)

@@ -137,8 +137,10 @@ def tempered(chances: Chances, temperature: float) -> Chances:
     """Return the chances evened out (temperature above 1) or sharpened (below 1), in the same order and with the same
     sum: as if their logits were divided by it. The chance of something new, which replies say nothing of, is not among
     them and stays as it is."""
+    if temperature == 1.0:
+        return chances
     most = chances.max(initial=0.0)
-    if temperature == 1.0 or not most > 0.0:
+    if not most > 0.0:
         return chances
     drawn = (chances / most) ** (1.0 / temperature)
     result: Chances = drawn * (chances.sum() / drawn.sum())

@@ -9,9 +9,9 @@ _HEAD = struct.Struct("<qB")
 _AS_BITS = 0
 _MOST_BYTES = 255
 _SHARE = np.dtype("<u2")
-_WIDTHS = tuple((np.iinfo(f"<u{width}").max, width) for width in (1, 2, 4, 8))
-_WHOLE = 65535.0
-_FULL = np.array(_WHOLE)
+_WIDTH_OF = (1,) * 9 + (2,) * 8 + (4,) * 16 + (8,) * 32
+"""The bytes for a number of so many bits."""
+WHOLE = np.array(65535.0)
 
 
 class ThreadCandidates:
@@ -46,8 +46,12 @@ class ThreadCandidates:
     @classmethod
     def ascending(cls, arrivals: npt.NDArray[np.int64], probabilities: npt.NDArray[np.floating]) -> "ThreadCandidates":
         """Build from arrivals already in order and probabilities in [0, 1]."""
-        shares = probabilities * _FULL
-        return cls(_packed(arrivals, np.rint(shares, shares)))
+        return cls(_packed(arrivals, in_parts(probabilities)))
+
+    @classmethod
+    def counted(cls, arrivals: npt.NDArray[np.int64], parts: npt.NDArray[np.float64]) -> "ThreadCandidates":
+        """Build from arrivals already in order and the probabilities `in_parts`."""
+        return cls(_packed(arrivals, parts))
 
     def pack(self) -> bytes:
         """Return the stored form."""
@@ -68,7 +72,7 @@ class ThreadCandidates:
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        probabilities: npt.NDArray[np.float64] = np.frombuffer(self._shares(), _SHARE) / _FULL
+        probabilities: npt.NDArray[np.float64] = np.frombuffer(self._shares(), _SHARE) / WHOLE
         return probabilities
 
     def by_arrival(self) -> dict[int, float]:
@@ -103,12 +107,19 @@ class ThreadCandidates:
         )
 
 
+def in_parts(probabilities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return probabilities in [0, 1] as the store has them, in whole parts of `WHOLE`."""
+    parts: npt.NDArray[np.float64] = probabilities * WHOLE
+    np.rint(parts, parts)
+    return parts
+
+
 def _packed(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> bytes:
     if not len(arrivals):
         return b""
     first, distances = int(arrivals[0]), arrivals - arrivals[0]
     last = int(arrivals[-1]) - first
-    width = next(width for most, width in _WIDTHS if last <= most)
+    width = _WIDTH_OF[last.bit_length()]
     head = _as_bits(first, distances, min(_MOST_BYTES, width * len(arrivals) - 2))
     head = head or _HEAD.pack(first, width) + distances.astype(f"<u{width}").tobytes()
     return head + shares.astype(_SHARE).tobytes()
@@ -124,7 +135,7 @@ def _as_bits(first: int, distances: npt.NDArray[np.int64], most: int) -> bytes:
     bits[distances] = 1
     if np.count_nonzero(bits) < len(distances):
         return b""
-    return _HEAD.pack(first, _AS_BITS) + bytes((size,)) + np.packbits(bits, bitorder="little").tobytes()
+    return _HEAD.pack(first, _AS_BITS) + bytes((size,)) + np.packbits(bits, None, "little").tobytes()
 
 
 NO_THREAD_CANDIDATES = ThreadCandidates()

@@ -6,17 +6,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from roomlore.core.linking.reading import TRAITS
+from roomlore.core.linking.reading import MAX_NAMED, TRAITS
 from roomlore.core.linking.window import (
     CANDIDATES,
     COUNTS,
+    FACTS,
+    LEAN,
     LONG_PAUSE,
     MOMENT,
     PARTNER,
     REACH,
+    ROWS,
     RUN,
     SENDER,
     SIZE,
+    SPEAKERS,
     Flags,
     Floats,
     Marks,
@@ -31,7 +35,6 @@ _CHOSEN = CANDIDATES - NEWEST
 _FIRST = SIZE - REACH
 _OLDER = SIZE - NEWEST
 _PACES = (5, 20, 60)
-_MOMENTS = len(_PACES) + 3
 _DAY_MINUTES = 1_440.0
 _UNKNOWN = 8.0
 
@@ -62,29 +65,37 @@ _MINUTES, _PACED, _MINE, _MINE_SINCE = (_AT[name] for name in ("minutes", "minut
 _SHARED, _TIED, _LAST_NAMED, _HELD = (_AT[name] for name in ("words", "ties_said", "my_last_named", "kin_size"))
 _COUNTED = _AT[COUNTS[0]]
 _LOGGED = _COUNTED + len(COUNTS)
-_ASKED, _ADDRESSES, _WORDS = (len(COUNTS) + TRAITS.index(name) for name in ("asked", "addresses", "words"))
+_ASKED = len(COUNTS) + TRAITS.index("asked")
 _QUIET, _COVERS, _FOREIGN = _AT["quiet_minutes"], _AT["kin_covers"], _AT["foreign"]
-_LATELY, _AGAINST = _KIN.index("recent"), _KIN.index("foreign")
+_OWN_KIN = _KIN.index("mine")
+_FITS = slice(_HELD + _OWN_KIN, _HELD + _KIN.index("newest") + 1)
+_FIT_LAST, _FIT_NEWEST = _KIN.index("my_last") - _OWN_KIN, _KIN.index("newest") - _OWN_KIN
 _TELLING, _RAREST = 24, 30.0
-_HABITS = slice(_WORDS, _ADDRESSES + 1, _ADDRESSES - _WORDS)
 
-_SPOKEN, _MY_LAST = slice(0, _SHARED - _MINE), slice(_SHARED - _MINE, _SHARED - _MINE + 2)
-_CALLS = slice(_MY_LAST.stop, _MY_LAST.stop + 3)
-_CONCERNED = _CALLS.stop
-_COLUMNS = slice(_CONCERNED + 1, _CONCERNED + 1 + len(_KIN))
-_USES = slice(_COLUMNS.stop, None)
-_FITS = np.array([_HELD + _KIN.index(name) for name in ("my_last", "mine", "newest")])
+# The rows of flags: as those of `PAIR` from "mine" to "words", then three that count words, `_KIN`, each word's uses.
+_WORDS = _SHARED - _MINE
+_COLUMNS = _WORDS + 3
+_SHARED_KIN, _LATELY, _AGAINST = (_COLUMNS + _KIN.index(name) for name in ("words", "recent", "foreign"))
+_USES = _COLUMNS + len(_KIN)
+# Contacts: whose of `people` is counted, and for which of `_TIES`. The rows they are counted from are the last bits.
+_CONTACTS = ((SENDER, 1), (SENDER, 2), (SENDER, 3), (PARTNER, 5), *[(PARTNER + 1 + n, 4) for n in range(MAX_NAMED)])
+_CONTACTING = slice(-len(_CONTACTS), None)
+_MY_LAST = slice(_CONTACTING.start - 2, _CONTACTING.start)
+_CONCERNED = _MY_LAST.start - 1
 
 _RECENT = np.exp(-np.arange(SIZE, 0, -1) / 20)
 _RECENTLY = _RECENT.astype(np.float32)
-_LOG = np.log(np.arange(1, SIZE + 2)).astype(np.float32)
-_NEAR = np.arange(SIZE - CANDIDATES, SIZE)
-_AWAY = np.arange(SIZE - 1, -1, -1)
-_WHICH = np.repeat(np.arange(3), SIZE)
+_RECENT_CONTACTS = np.tile(_RECENT, len(_CONTACTS))
+_CONTACTED = np.concatenate([people * ROWS + np.arange(SIZE) for people, _ in _CONTACTS])
+_TIE = np.repeat([len(_TIES) + tie for _, tie in _CONTACTS], SIZE)
+_PLACES = np.concatenate((np.arange(SIZE - CANDIDATES, SIZE), [SIZE - back for back in _PACES], [SIZE - 1, SIZE - 1]))
+"""The candidates, and other rows from which time is measured: the last is the sender's last one."""
+_AWAY = np.arange(SIZE, 0, -1).astype(np.float32)
+_ONES = np.ones((_TELLING, CANDIDATES), np.float32)
+_EVERY = np.ones(CANDIDATES, np.bool_)
 _ZERO, _ONE, _MOMENT = (np.array(number, np.float32) for number in (0.0, 1.0, MOMENT))
 _MINUTE = np.array(60.0)
-_NO_WORDS = np.zeros(SIZE, np.float32)
-for _table in (_RECENT, _RECENTLY, _LOG, _NEAR, _AWAY, _WHICH, _NO_WORDS):
+for _table in (_RECENT, _RECENTLY, _RECENT_CONTACTS, _CONTACTED, _TIE, _PLACES, _AWAY, _ONES, _EVERY):
     _table.flags.writeable = False
 
 
@@ -92,22 +103,20 @@ class LinkView(NamedTuple):
     """The room from one message's place.
 
     `pairs`: float32 (len(PAIR), CANDIDATES). `own`: float32 (len(SELF),). `open`: which candidates may be answered.
-    `rows`: where in the window the candidates are, ascending. `older_kin`, `newest_kin`: float32 (_, SIZE), P(same
-    thread) of the first and of the other candidates with each of the newest rows.
+    `rows`: where in the window the candidates are, ascending. `kin`: float32 (CANDIDATES, SIZE), P(same thread) of each
+    with each of the newest rows.
     """
 
     pairs: Floats
     own: Floats
     open: Flags
     rows: Places
-    older_kin: Floats
-    newest_kin: Floats
+    kin: Floats
 
 
 def spread(seen: LinkView, chances: npt.NDArray[np.float64]) -> Floats:
     """P(same thread) for each of the newest rows of the window: through whichever candidate is answered."""
-    odds = chances.astype(np.float32)
-    shares: Floats = odds[:_CHOSEN] @ seen.older_kin + odds[_CHOSEN:] @ seen.newest_kin
+    shares: Floats = chances.astype(np.float32) @ seen.kin
     return shares
 
 
@@ -123,23 +132,21 @@ class _FeatureReader:
     def __init__(self, window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> None:
         self.window, self.reading = window, window.read_to_link(message, features)
         self.at = message.at.timestamp()
-        self.first = window.end - SIZE
+        self.first, self.oldest = window.end - SIZE, max(window.within, window.end - window.alive)
         self.me = window.names.find(message.sender_id)
         self.mine, self.calls_me = window.said.get(self.me, 0), window.called.get(self.me, 0)
         self.my_last = self.mine.bit_length() - 1
         self.uses, self.rarities, self.total = window.shared(self.reading.words)
         self.calls_agent = window.agents(self.reading.named) > 0
         self.bits = window.unpack(self._marks())
-        self.flags = self.bits.astype(np.float32)
-        self.my_rows = self.bits[0].nonzero()[0]
-        self.near = self._candidates()
-        self.rows = self.near + self.first
-        self.senders = window.people[SENDER].take(self.rows) + 1
+        self.flags = self.bits[:_CONCERNED].astype(np.float32)
+        self.places = self._places()
+        self.near = self.places[:CANDIDATES]
+        self.rows = self.places + self.first
         self.pairs = np.zeros((len(PAIR), CANDIDATES), np.float32)
 
     def _marks(self) -> list[int]:
-        """Return the sets of rows that matter: those of `PAIR` from "mine", then of `_MY_LAST`, `_CALLS`, `_CONCERNED`,
-        `_COLUMNS` and `_USES`."""
+        """Return the sets of rows that matter, in the order of the rows of flags."""
         window, mine, calls_me = self.window, self.mine, self.calls_me
         marks, last, to_me = window.said, window.last, window.to.get(self.me, 0)
         answers_me = window.answered.get(self.me, 0)
@@ -152,196 +159,188 @@ class _FeatureReader:
         return [
             mine, 0, mine & last, last, i_address, i_name, i_address & last, to_me, calls_me,
             i_address_other, window.addressing ^ to_me, same_target, answers_me, window.answering ^ answers_me,
-            1 << answers_me.bit_length() - 1 if answers_me else 0,
-            _any_of(marks, called), marks.get(answered, 0),
-            calls_me, answers_me, calls_me & last,
-            mine | calls_me | (answers_me if self.calls_agent else i_name),
+            1 << answers_me.bit_length() - 1 if answers_me else 0, 0, 0, 0,
             every, 0, mine, i_name, calls_me, 1 << self.my_last if mine else 0, 1 << window.end - 1, 0, 0,
             *self.uses,
+            mine | calls_me | (answers_me if self.calls_agent else i_name),
+            _any_of(marks, called), marks.get(answered, 0),
+            calls_me, answers_me, calls_me & last, *(mine,) * (1 + MAX_NAMED),
         ]  # fmt: skip
 
-    def _candidates(self) -> Places:
-        """Return the newest messages, and of the older ones first those by or to the people concerned."""
+    def _places(self) -> Places:
+        """Return `_PLACES` of this message. Candidates are the newest messages, and of the older ones first those by or
+        to the people concerned."""
         concerned = self.bits[_CONCERNED, _FIRST:_OLDER]
         chosen = concerned.nonzero()[0][-_CHOSEN:]
         if len(chosen) < _CHOSEN:
             concerned = concerned.copy()
             concerned[(~concerned).nonzero()[0][len(chosen) - _CHOSEN] :] = True
             chosen = concerned.nonzero()[0]
-        near = _NEAR.copy()
-        np.add(chosen, _FIRST, near[:_CHOSEN])
-        return near
+        places = _PLACES.copy()
+        np.add(chosen, _FIRST, places[:_CHOSEN])
+        if self.mine:
+            places[-1] = self.my_last - self.first
+        return places
 
     def read(self) -> LinkView:
-        window, rows, pairs = self.window, self.rows, self.pairs
-        times = window.at.take(rows)
-        ready = times <= self.at
-        if rows[0] < window.within:
-            ready &= rows >= window.within
-        columns = slice(self.first, window.end)
-        older = window.kin.take(rows[:_CHOSEN], 0)[:, columns]
-        newest = window.kin[window.end - NEWEST : window.end, columns]
-        window.facts.take(rows, 1, pairs[_COUNTED:], "clip")
-        self._distance()
-        self._times(times)
-        near = self._words()
-        self._contacts()
-        self._scripts()
-        self._thread_words(older, newest)
-        _log(pairs[:_PACED])
+        window, pairs, rows = self.window, self.pairs, self.rows[:CANDIDATES]
+        kin = window.kin.take(rows, 0)[:, self.first : window.end]
+        numbers = window.numbers.take(rows, 1)
+        pairs[_COUNTED:] = numbers[FACTS:]
+        self._count_words()
+        self.flags[:_COLUMNS].take(self.near, 1, pairs[_MINE : _MINE + _COLUMNS], "clip")
+        words = pairs[_SHARED : _SHARED + 3].copy()
+        self._distance(numbers[SPEAKERS])
+        self._times()
+        self._contacts(rows)
+        self._scripts(numbers[LEAN])
+        self._thread_words(kin)
         _log(pairs[_SHARED:_LOGGED])
-        self._people()
-        self._shares(near)
-        return LinkView(pairs, self._message_features(ready), ready, rows, older, newest)
+        self._shares(*words)
+        pairs[_LAST_NAMED:_HELD] = self.bits[_MY_LAST].take(self.near, 1)
+        ready = self._ready(rows)
+        return LinkView(pairs, self._message_features(ready), ready, rows, kin)
 
-    def _distance(self) -> None:
-        """Distance in messages, and who spoke in between."""
-        pairs, near = self.pairs, self.near
-        pairs[0] = away = _AWAY.take(near)
-        self.mine_since = len(self.my_rows) - self.my_rows.searchsorted(near, "right")
-        pairs[1] = away - self.mine_since
-        self.window.speakers.take(self.rows, 0, pairs[2], "clip")
+    def _ready(self, rows: Places) -> Flags:
+        """Return which candidates may be answered: none from the future, and none from long ago."""
+        if self.window.in_order(self.at) and rows[0] >= self.oldest:
+            return _EVERY
+        ready: Flags = (self.window.at.take(rows) <= self.at) & (rows >= self.window.within)
+        return ready
 
-    def _times(self, times: npt.NDArray[np.float64]) -> None:
-        """Fill in the minutes on the room's clock since each candidate and since its likely thread was last active, and
-        their logs."""
-        pairs, window, end = self.pairs, self.window, self.window.end
-        heard = np.empty(2 * CANDIDATES + _MOMENTS)
-        heard[:CANDIDATES] = times
-        window.latest.take(self.rows, 0, heard[CANDIDATES : 2 * CANDIDATES], "clip")
-        at, mine = window.at, self.my_last
-        heard[-_MOMENTS:] = (*(at[end - back] for back in _PACES), at[end - 1], at[mine], window.latest[mine])
-        clock = window.clock(self.at)
-        minutes = np.maximum(clock.since(heard), 0.0) / _MINUTE if clock else np.full(len(heard), _DAY_MINUTES)
-        *since, self.pause, self.silent, self.quiet = minutes[-_MOMENTS:].tolist()
-        self.paces = [self._pace(*since_pace) for since_pace in zip(_PACES, since, strict=True)]
-        logs = minutes[: 2 * CANDIDATES].astype(np.float32).reshape(2, CANDIDATES)
-        pairs[_MINUTES] = logs[0]
-        np.add(logs, _MOMENT, logs)
-        np.log(logs, logs)
-        self.beat = window.beat()
-        beats = np.array((*self.paces, self.beat), np.float32)[:, None]
-        np.subtract(logs[0], beats, pairs[_PACED:_QUIET])
-        pairs[_QUIET] = logs[1]
-        np.subtract(logs[1], beats[-1], pairs[_QUIET + 1])
+    def _count_words(self) -> None:
+        """Count the words that each row shares, weighted by rarity, plain, and weighted by its square."""
+        if self.rarities:
+            squares = [rarity * rarity for rarity in self.rarities]
+            self.weights = np.array((self.rarities, [1.0] * len(squares), squares), np.float32)
+            counted = self.weights.dot(self.flags[_USES:], self.flags[_WORDS:_COLUMNS])
+            self.flags[_SHARED_KIN] = counted[0]
 
-    def _pace(self, back: int, minutes: float) -> float:
-        """Return the log of the mean minutes on the clock between so many newest messages, which lie within these; 0 if
-        there are too few."""
-        return math.log(minutes / back + 0.02) if self.window.alive >= back else 0.0
-
-    def _people(self) -> None:
-        """Fill in who speaks to whom."""
-        pairs, near = self.pairs, self.near
-        self.flags[_SPOKEN].take(near, 1, pairs[_MINE:_SHARED], "clip")
-        self.flags[_MY_LAST].take(near, 1, pairs[_LAST_NAMED:_HELD], "clip")
-        _LOG.take(self.mine_since, 0, pairs[_MINE_SINCE], "clip")
-
-    def _words(self) -> Floats | None:
-        """Count shared words, weighted by rarity."""
-        self.best, self.words = 0.0, _NO_WORDS
-        rarities, whole = self.rarities, self.total + 1.0
-        if not rarities:
-            return None
-        shares, squares = [rarity / whole for rarity in rarities], [rarity * rarity for rarity in rarities]
-        counted = np.array((rarities, [1.0] * len(rarities), shares, squares), np.float32) @ self.flags[_USES]
-        self.words = counted[0]
-        near: Floats = counted.take(self.near, 1)
-        self.best = _most(near[0])
-        self.pairs[_SHARED : _SHARED + 2] = near[:2]
-        return near
-
-    def _shares(self, near: Floats | None) -> None:
-        """Shared words beside all words, beside the most shared, and how rare the rarest are."""
-        if near is None:
+    def _shares(self, words: Floats, _: Floats, squares: Floats) -> None:
+        """Fill in shared words beside all words, beside the most shared, and how rare the rarest are."""
+        self.best = 0.0
+        if not self.rarities:
             return
-        words, pairs, rarest = near[0], self.pairs, self.pairs[_SHARED + 4]
-        pairs[_SHARED + 2] = near[2]
+        self.best, pairs, rarest = _most(words), self.pairs, self.pairs[_SHARED + 4]
+        np.divide(words, self.total + 1.0, pairs[_SHARED + 2])
         np.divide(words, self.best + 1.0, pairs[_SHARED + 3])
-        np.divide(near[3], np.maximum(words, _ONE), rarest)
+        np.divide(squares, np.maximum(words, _ONE), rarest)
         np.sqrt(rarest, rarest)
 
-    def _contacts(self) -> None:
-        """Fill in the recent contacts of each candidate's sender with this one."""
-        size = self.window.names.highest + 2
-        table = np.zeros((len(_TIES), size), np.float32)
-        table[0] = self.window.counts[:size]
-        table[1:4] = self._callers(size)
-        if self.mine:
-            table[4:] = self._addressees(size)
-        table.take(self.senders, 1, self.pairs[_TIED:_LAST_NAMED], "clip")
+    def _distance(self, speakers: Floats) -> None:
+        """Fill in one more than the distance in messages, and than how many people, others and the sender, spoke in
+        between; the logs are taken with those of times."""
+        pairs, mine = self.pairs, np.add.accumulate(self.flags[0])
+        mine_since = pairs[_MINUTES + 3]
+        _AWAY.take(self.near, 0, pairs[0], "clip")
+        np.subtract(mine[-1], mine.take(self.near), mine_since)
+        np.subtract(pairs[0], mine_since, pairs[1])
+        np.add(mine_since, _ONE, mine_since)
+        np.add(speakers, _ONE, pairs[2])
 
-    def _callers(self, size: int) -> npt.NDArray[np.number]:
-        """Return who called the sender, who answered, and for whom a call was the last thing said."""
-        flags = self.bits[_CALLS].reshape(-1).nonzero()[0]
-        recent, which = _RECENT.take(flags, mode="wrap"), _WHICH.take(flags)
-        self.calls = float(np.add.reduce(recent[: self.calls_me.bit_count()]))
-        which *= size
-        which += self.window.people[SENDER, self.first : self.window.end].take(flags, mode="wrap")
-        which += 1
-        counted: npt.NDArray[np.number] = np.bincount(which, recent, 3 * size)
-        return counted.reshape(3, size)
+    def _times(self) -> None:
+        """Fill in the logs of the minutes on the room's clock since each candidate and since its likely thread was last
+        active, beside the paces of the room."""
+        pairs, window = self.pairs, self.window
+        if self.oldest < window.end:
+            shown, most = window.clock(self.at), math.inf
+            minutes = (shown - window.counted.take(self.rows, 1)) / _MINUTE
+            if window.in_order(self.at):
+                most = (shown - float(window.counted[0, self.oldest])) / 60
+            else:
+                np.maximum(minutes, 0.0, out=minutes)
+        else:
+            minutes, most = np.full((2, len(self.rows)), _DAY_MINUTES), _DAY_MINUTES
+        *since, self.pause, self.silent = [min(long, most) for long in minutes[0, CANDIDATES:].tolist()]
+        self.quiet = min(float(minutes[1, -1]), most)
+        self.paces = [
+            math.log(long / back + 0.02) if window.alive >= back else 0.0
+            for back, long in zip(_PACES, since, strict=True)
+        ]
+        self.beat = self.window.beat()
+        near, counts = minutes[:, :CANDIDATES].astype(np.float32), pairs[: _MINUTES + 4]
+        np.add(near[0], _ONE, counts[_MINUTES])
+        np.add(near, _MOMENT, counts[_MINUTES + 1 : _MINUTES + 3])
+        np.log(counts, counts)
+        logs = counts[_MINUTES + 1 :].copy()
+        beats = np.array((*self.paces, self.beat), np.float32)
+        np.subtract(logs[0], beats[:, None], pairs[_PACED:_QUIET])
+        pairs[_QUIET] = logs[1]
+        np.subtract(logs[1], beats[-1], pairs[_QUIET + 1])
+        pairs[_MINE_SINCE] = logs[2]
 
-    def _addressees(self, size: int) -> npt.NDArray[np.number]:
-        """Whom the sender called and answered."""
-        recent = _RECENT.take(self.my_rows)
-        to = self.window.people[PARTNER:].take(self.my_rows + self.first, axis=1)
-        to[0] += size
-        to += 1
-        counted: npt.NDArray[np.number] = np.bincount(to.ravel(), np.concatenate((recent,) * len(to)), 2 * size)
-        return counted.reshape(2, size)
+    def _contacts(self, rows: Places) -> None:
+        """Fill in the recent contacts of each candidate's sender with this one: how often they spoke, called the
+        sender, answered, and called as the last thing they said; how often the sender called and answered them."""
+        window, pairs = self.window, self.pairs
+        people = window.people.reshape(-1)
+        flags = self.bits[_CONTACTING].reshape(-1).nonzero()[0]
+        recent = _RECENT_CONTACTS.take(flags)
+        self.calls = sum(recent[: self.calls_me.bit_count()].tolist())
+        # One number for each person, from -1 on, and tie.
+        ties = people.take(_CONTACTED.take(flags) + self.first)
+        ties *= len(_TIES)
+        ties += _TIE.take(flags)
+        counted = np.bincount(ties, recent, len(_TIES) * (window.names.highest + 2)).reshape(-1, len(_TIES))
+        senders = people.take(rows) + 1
+        pairs[_TIED:_LAST_NAMED] = counted.take(senders, 0).T
+        window.counts.take(senders, 0, pairs[_TIED], "clip")
 
-    def _scripts(self) -> None:
+    def _scripts(self, near: Floats) -> None:
         """Fill in how far the script of each row differs from the message's, or from its sender's usual one if it has
         no letters; and, for the candidates, from the sender's usual one. All 0 in a room of one script."""
-        lean, pairs = self.window.lean[self.first : self.window.end], self.pairs
-        recent = _RECENTLY.take(self.my_rows)
-        usual = float(recent.dot(lean.take(self.my_rows))) / (float(np.add.reduce(recent)) + 0.2)
-        self.foreign = np.maximum(lean * np.float32(-(self.reading.lean or usual)), _ZERO)
-        self.foreign.take(self.near, 0, pairs[_FOREIGN], "clip")
-        np.maximum(lean.take(self.near) * np.float32(-usual), _ZERO, out=pairs[_FOREIGN + 1])
+        lean, flags, ours = self.window.lean[self.first : self.window.end], self.flags, self.reading.lean
+        if (ours <= 0 and lean[lean.argmax()] <= 0) or (ours >= 0 and lean[lean.argmin()] >= 0):
+            return
+        recent = flags[0] * _RECENTLY
+        usual = float(recent.dot(lean)) / (float(flags[0].dot(_RECENTLY)) + 0.2)
+        ours, foreign = ours or usual, flags[_AGAINST]
+        np.multiply(lean, -ours, foreign)
+        np.maximum(foreign, _ZERO, out=foreign)
+        for row, script in ((_FOREIGN, ours), (_FOREIGN + 1, usual)):
+            np.multiply(near, -script, self.pairs[row])
+            np.maximum(self.pairs[row], _ZERO, out=self.pairs[row])
 
-    def _thread_words(self, older: Floats, newest: Floats) -> None:
-        """Fill in the contents of each candidate's thread, and how much of the message's words it covers."""
-        weights, columns = self._word_weights()
-        columns[1] = self.words
-        np.multiply(columns[0], _RECENTLY, columns[_LATELY])
-        columns[_AGAINST] = self.foreign
-        held = np.empty((len(columns), CANDIDATES), np.float32)
-        product(columns, older.T, held[:, :_CHOSEN])
-        product(columns, newest.T, held[:, _CHOSEN:])
-        self.pairs[_HELD:_COVERS] = held[: len(_KIN)]
-        np.divide(held[_AGAINST], np.maximum(held[0], _ONE), self.pairs[_FOREIGN + 2])
+    def _thread_words(self, kin: Floats) -> None:
+        """Fill in the contents of each candidate's thread, and how much of the message's words it covers: as a share of
+        all of them, and of the rarest ones, the rarer the more."""
+        pairs, flags = self.pairs, self.flags
+        np.multiply(flags[_COLUMNS], _RECENTLY, flags[_LATELY])
+        weights, columns = self._telling()
+        held = product(columns, kin.T)
+        pairs[_HELD:_COVERS] = held[: len(_KIN)]
+        np.divide(pairs[_COVERS - 1], np.maximum(held[0], _ONE), pairs[_FOREIGN + 2])
+        self.covers, self.covers_best = held[0], 0.0
+        if not self.rarities:
+            return
         word_marks = held[len(_KIN) :]
-        covers, rare = weights @ np.minimum(word_marks, _ONE, out=word_marks)
-        self.covers, self.covers_best = covers, _most(covers)
-        self.pairs[_COVERS] = covers
-        np.divide(covers, self.covers_best + 0.05, self.pairs[_COVERS + 1])
-        self.pairs[_COVERS + 2] = rare
-        np.divide(rare, _most(rare) + 0.02, self.pairs[_COVERS + 3])
+        np.minimum(word_marks, _ONES[: len(word_marks)], out=word_marks)
+        self.covers, rare = weights.dot(word_marks)
+        self.covers /= self.total + 1.0
+        rare /= float(np.add.reduce(weights[1])) + _RAREST
+        self.covers_best = _most(self.covers)
+        pairs[_COVERS] = self.covers
+        np.divide(self.covers, self.covers_best + 0.05, pairs[_COVERS + 1])
+        pairs[_COVERS + 2] = rare
+        np.divide(rare, _most(rare) + 0.02, pairs[_COVERS + 3])
 
-    def _word_weights(self) -> tuple[Floats, Floats]:
-        """Return the share of the message that each of its rarest words makes up, and `_COLUMNS` with the rows that use
-        each."""
-        rarities, columns = np.array(self.rarities, np.float32), self.flags[_COLUMNS.start :]
-        if len(rarities) > _TELLING:
-            rarest = np.sort(np.argsort(-rarities, kind="stable")[:_TELLING])
-            rarities = rarities[rarest]
-            columns = np.concatenate((self.flags[_COLUMNS], self.flags[_USES][rarest]))
-        weights = np.empty((2, len(rarities)), np.float32)
-        shares, squares = weights
-        np.divide(rarities, np.float32(self.total + 1.0), shares)
-        np.multiply(rarities, rarities, squares)
-        np.divide(squares, np.float32(np.add.reduce(squares) + _RAREST), squares)
+    def _telling(self) -> tuple[Floats, Floats]:
+        """Return the rarity of the message's rarest words, and its square; `_KIN` and the rows that use each word."""
+        columns = self.flags[_COLUMNS:]
+        if not self.rarities:
+            return columns, columns
+        weights = self.weights[::2]
+        if len(self.rarities) > _TELLING:
+            rarest = np.sort(np.argsort(-weights[0], kind="stable")[:_TELLING])
+            weights, columns = weights[:, rarest], np.concatenate((columns[: len(_KIN)], columns[len(_KIN) :][rarest]))
         return weights, columns
 
     def _message_features(self, ready: Flags) -> Floats:
-        window, end = self.window, self.window.end
+        window, end, foreign = self.window, self.window.end, self.flags[_AGAINST]
         pause = self.pause if window.alive else LONG_PAUSE
-        crowd = min(max(1, window.alive), CANDIDATES)
         addressee = self.i_address.bit_length() - 1 - self.first
         known = bool(self.i_address) and addressee >= self.near[0]
-        habits = np.add.reduce(window.facts[_HABITS, end - CANDIDATES : end], axis=1)
+        *habits, mixing = window.habits(self.beat)
         own = np.empty(len(SELF), np.float32)
         own[: len(TRAITS)] = self.reading.traits
         own[len(TRAITS) :] = (
@@ -360,28 +359,28 @@ class _FeatureReader:
             math.log1p(self.total),
             self.best / (1.0 + self.total),
             math.log1p(np.count_nonzero(ready)),
-            habits[1] / crowd,
-            habits[0] / crowd,
-            *window.habits(self.beat),
+            *habits,
             self.calls_agent,
             window.spoke_agent(),
             self.covers_best,
             *self._last_thread(),
-            float(self.foreign.dot(_RECENTLY)) / 20,
-            float(self.foreign[-1]),
-            window.mixing(),
+            float(foreign.dot(_RECENTLY)) / 20,
+            float(foreign[-1]),
+            mixing,
         )
         return own
 
     def _last_thread(self) -> tuple[float, ...]:
         """Return the fit of the last threads of the sender and of the room: words covered, and time since."""
-        shares = self.pairs.take(_FITS, 0)
-        np.minimum(shares, _ONE, out=shares)
-        np.multiply(shares, self.covers, shares)
-        fits = np.maximum.reduce(shares, 1).tolist()
+        fits = [0.0] * (1 + _FIT_NEWEST)
+        if self.covers_best:
+            shares = np.minimum(self.pairs[_FITS], _ONES[: len(fits)])
+            np.multiply(shares, self.covers, shares)
+            fits = np.maximum.reduce(shares, 1).tolist()
+        covered = (fits[_FIT_LAST], fits[0], fits[_FIT_NEWEST])
         if not self.mine:
-            return (*fits, _UNKNOWN, 0.0)
-        return (*fits, math.log(self.quiet + 0.02), float(self.window.kin[self.my_last, self.window.end - 1]))
+            return (*covered, _UNKNOWN, 0.0)
+        return (*covered, math.log(self.quiet + 0.02), float(self.window.kin[self.my_last, self.window.end - 1]))
 
     def _own_messages(self) -> tuple[float, ...]:
         """Of the sender's own messages: how many, how long ago the last was, what it was, who called since."""

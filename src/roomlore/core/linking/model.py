@@ -9,11 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.linking.calibration import USUAL, Habits, errors_of, losses_of, tempered, weighted
-from roomlore.core.linking.candidates import ThreadCandidates
+from roomlore.core.linking.candidates import ThreadCandidates, in_parts
 from roomlore.core.linking.features import PAIR, SELF, LinkView, spread, view
 from roomlore.core.linking.kernel import Guess, KernelLibrary, LinkKernel, fits
 from roomlore.core.linking.reading import TRAITS
-from roomlore.core.linking.window import CANDIDATES, COUNTS, SIZE, UNANSWERED, Flags, Floats, RoomWindow, product
+from roomlore.core.linking.window import (
+    CANDIDATES,
+    COUNTS,
+    SIZE,
+    UNANSWERED,
+    Flags,
+    Floats,
+    Places,
+    RoomWindow,
+    product,
+)
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
 READ_AS = 4
@@ -69,7 +79,8 @@ class LinkModel:
         hidden = _from(product(self.inner, hidden), second)
         logits = np.empty(CANDIDATES + 1, np.float32)
         np.add(self.out.dot(hidden), self.out.dot(second), logits[:-1])
-        logits[:-1][~seen.open] = -np.inf
+        if np.count_nonzero(seen.open) < CANDIDATES:
+            logits[:-1][~seen.open] = -np.inf
         begun = self.new_own.dot(own) + self.new_first
         logits[-1] = self.new_out.dot(np.maximum(begun, _NOTHING, out=begun)) + self.new_bias[0]
         return logits
@@ -159,7 +170,7 @@ def surprise(
         return None
     chances, new = answers(model, seen)
     near = seen.rows - (window.end - SIZE)
-    kin = np.concatenate((seen.older_kin.take(near, 1), seen.newest_kin.take(near, 1))).astype(np.float64)
+    kin = seen.kin.take(near, 1).astype(np.float64)
     chances /= max(1.0 - new, _HARDLY)
     answered = int(open_rows[0])
     return np.concatenate((errors_of(chances, kin, kin[answered]), losses_of(chances, *_standing(seen), answered)))
@@ -189,6 +200,10 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: L
 
 def _answered(seen: LinkView, chances: npt.NDArray[np.float64], habits: Habits) -> int:
     """Return the candidate that is stated as answered: the likeliest one by the ways of the room."""
+    if habits[1:] == USUAL[1:]:
+        best = int(chances.argmax())
+        if not seen.pairs[_MINE, best] or not seen.pairs[_OTHERS_SINCE, best] > 0.0:
+            return best  # What is usual makes no candidate likelier.
     return int(weighted(chances, *_standing(seen), habits).argmax())
 
 
@@ -241,11 +256,15 @@ def _only(seen: LinkView, window: RoomWindow, among: Flags) -> LinkView:
 
 
 def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:
-    first = window.end - SIZE
-    fitting = shares >= _MIN
-    fitting &= window.at[first : window.end] <= message.at.timestamp()
-    likely = fitting.nonzero()[0]
-    return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
+    newest = slice(window.end - SIZE, window.end)
+    now = message.at.timestamp()
+    if window.alive < SIZE or not window.in_order(now):
+        shares = shares * (window.at[newest] <= now)
+    likely = likeliest(shares)
+    parts = in_parts(shares.take(likely))
+    found = ThreadCandidates.counted(window.arrival[newest].take(likely), parts)
+    window.remember(found, likely, parts)
+    return found
 
 
 def link_as_corrected(window: RoomWindow, message: StoredMessage, target: Entry | None) -> Link:
@@ -255,13 +274,18 @@ def link_as_corrected(window: RoomWindow, message: StoredMessage, target: Entry 
     return replace(_certain(window, message, target), kind=LinkKind.CORRECTED)
 
 
-def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> ThreadCandidates:
-    """Of these, in ascending order, as many as are kept."""
-    if len(arrivals) > MAX_THREAD_CANDIDATES:
-        order = shares.argsort(kind="stable")[-MAX_THREAD_CANDIDATES:]
-        order.sort()
-        arrivals, shares = arrivals[order], shares[order]
-    return ThreadCandidates.ascending(arrivals, shares)
+def likeliest(shares: Floats) -> Places:
+    """Return where the shares are that are kept, ascending; of equal ones, the newest."""
+    least = MIN_SHARE
+    if len(shares) > MAX_THREAD_CANDIDATES:
+        ordered = shares.copy()
+        ordered.partition(-MAX_THREAD_CANDIDATES)
+        least = max(least, ordered[-MAX_THREAD_CANDIDATES])
+    likely = (shares >= least).nonzero()[0]
+    if len(likely) > MAX_THREAD_CANDIDATES:
+        equal = likely[shares[likely] == least]
+        likely = np.setdiff1d(likely, equal[: len(likely) - MAX_THREAD_CANDIDATES], assume_unique=True)
+    return likely
 
 
 def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
@@ -271,14 +295,15 @@ def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
     joined, joining = window.thread_candidates_of(target.message.arrival)
     arrivals = np.concatenate((thread_candidates.arrivals, [target.message.arrival], joined))
     shares = np.concatenate((thread_candidates.probabilities, [1.0], joining))
-    fitting = (arrivals < message.arrival) & (shares >= MIN_SHARE)
+    shares = shares * (arrivals < message.arrival)
+    likely = likeliest(shares)
     return Link(
         kind=LinkKind.PLATFORM,
         thread=target.link.thread,
         parent=target.message.arrival,
         parent_probability=1.0,
         new_probability=0.0,
-        thread_candidates=_likeliest(arrivals[fitting], shares[fitting]),
+        thread_candidates=ThreadCandidates.ascending(arrivals[likely], shares[likely]),
     )
 
 

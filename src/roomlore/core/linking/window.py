@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from roomlore.core.linking.candidates import ThreadCandidates
+from roomlore.core.linking.candidates import WHOLE, ThreadCandidates
 from roomlore.core.linking.clock import MOST_GAPS, RoomClock, on_clock, pace_of
 from roomlore.core.linking.reading import MAX_NAMED, READ_CHARACTERS, TRAITS, MessageReading, read, without_calls
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
@@ -34,21 +34,25 @@ LONG_PAUSE = 8.0
 MOMENT = 0.02
 SENDER, PARTNER = 0, 1
 _SPARE = 40
-_ALONE = 250_000
+ROWS = SIZE + _SPARE
+_ALONE = 500_000
 """Multiplications of a block."""
 _NEVER = -(10**9)
 _RARITY = [math.log((SIZE + 1) / (uses + 0.5)) for uses in range(SIZE + 1)]
 _NOBODY = (-1,) * MAX_NAMED
+_ONES = np.ones(CANDIDATES, np.float32)
+_ZERO, _ONE, _SAME_THREAD = (np.array(number, np.float32) for number in (0.0, 1.0, SAME_THREAD))
 
 
-def product(left: Floats, right: Floats, result: Floats | None = None) -> Floats:
-    """Return `left @ right`, written to `result` if given, block by block: a matrix library would start threads for
-    more, which costs more than it brings."""
-    rows = max(1, _ALONE // right.size)
-    if result is None:
-        result = np.empty((len(left), right.shape[1]), np.float32)
+def product(left: Floats, right: Floats) -> Floats:
+    """Return `left @ right`, block by block: a matrix library would start threads for more than 2**19 multiplications,
+    which costs more than it brings."""
+    result = np.empty((len(left), right.shape[1]), np.float32)
+    most = max(1, _ALONE // right.size)
+    rows = -(-len(left) // -(-len(left) // most))
+    multiply = np.dot if right.flags.c_contiguous else np.matmul  # The first is quicker, but copies what is not.
     for first in range(0, len(left), rows):
-        np.matmul(left[first : first + rows], right, result[first : first + rows])
+        multiply(left[first : first + rows], right, result[first : first + rows])
     return result
 
 
@@ -102,6 +106,10 @@ class _Names:
 _SLOT_BYTES, _WORD_BYTES = 700, 250
 """Approximate memory of an entry and of a word that entries have, besides the arrays."""
 _NO_TRAITS = np.empty(0, np.float32)
+_NUMBERS = ("gaps", "lean", "began", "across", "speakers")
+_GAPS, LEAN, _BEGAN, _ACROSS, SPEAKERS = range(len(_NUMBERS))
+FACTS = len(_NUMBERS)
+_ADDRESSES, _WORDS = (FACTS + len(COUNTS) + TRAITS.index(name) for name in ("addresses", "words"))
 
 
 class _Slot(NamedTuple):
@@ -115,6 +123,15 @@ class _Slot(NamedTuple):
 def _says_more(old: Link, new: Link) -> bool:
     """Return True if more than the thread's number changed."""
     return replace(old, thread=new.thread) != new
+
+
+def _mixing(lean: Floats, across: float) -> float:
+    """Return how often what these messages answer is in another script, beside how often that would be so by chance."""
+    if not across:
+        return 0.0
+    other = float(np.add.reduce(np.maximum(lean, _ZERO)))
+    latin = other - float(np.add.reduce(lean))
+    return across * len(lean) / (2 * other * latin + len(lean)) if other and latin else 0.0
 
 
 def _newest_rows(flags: list[bool]) -> Flags:
@@ -144,7 +161,9 @@ class RoomWindow:
     included; the rows from `within` on are at most `REACH` entries back. `facts` holds a column of `COUNTS` and
     `TRAITS` for each row, `kin` P(same thread) of any two rows, `speakers` how many people spoke after a row, `people`
     a column of names: the sender, the partner and those named. `counts` is how often each name, plus one, spoke.
-    `lean` is the script of each row, `across` how far each differs in it from what it likely answers.
+    `lean` is the script of each row, `across` how far each differs in it from what it likely answers. What has the same
+    type lies in one array, each kind of number in a row of it: `numbers`, `heard` (times), `whole`. `counted` is what
+    the clock of the room shows at the times of `heard`.
 
     Sets of rows are numbers, with bit n set for row n: the rows that each name `said`, those that call it, speak `to`
     it or answer it (`answered`, as far as within), those that speak to anybody (`addressing`), the `last` of each
@@ -172,28 +191,30 @@ class RoomWindow:
         self._agents: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, MessageReading] | None = None
         self._pace = (-1, 1.0)
+        self._newest = self._shown = 0.0
+        self._counted_at = 0.0
+        self._linked: tuple[ThreadCandidates, int, Places, npt.NDArray[np.float64]] | None = None
         self._in_topics = 0
-        self._make_rows(SIZE + _SPARE)
-        self._array_bytes = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+        self._make_rows()
+        arrays = [value for value in vars(self).values() if isinstance(value, np.ndarray)]
+        self._array_bytes = sum(array.nbytes for array in arrays if array.base is None)
 
     def size_bytes(self) -> int:
         """Return the approximate memory size in bytes, without the entries."""
         return self._array_bytes + _SLOT_BYTES * len(self._slots) + _WORD_BYTES * len(self._uses)
 
-    def _make_rows(self, rows: int) -> None:
-        self.facts = np.zeros((len(COUNTS) + len(TRAITS), rows), np.float32)
-        self.kin = np.zeros((rows, rows), np.float32)
-        self.arrival = np.zeros(rows, np.int64)
-        self.thread = np.zeros(rows, np.int64)
-        self.place = np.full(rows, _NEVER, np.int64)
-        self.at = np.full(rows, np.inf)
-        self.latest = np.full(rows, np.inf)
-        self.gaps = np.zeros(rows, np.float32)
-        self.began = np.zeros(rows, np.float32)
-        self.lean = np.zeros(rows, np.float32)
-        self.across = np.zeros(rows, np.float32)
-        self.people = np.full((2 + MAX_NAMED, rows), -1, np.int64)
-        self.speakers = np.zeros(rows, np.float32)
+    def _make_rows(self) -> None:
+        self.kin = np.zeros((ROWS, ROWS), np.float32)
+        self.numbers = np.zeros((FACTS + len(COUNTS) + len(TRAITS), ROWS), np.float32)
+        self.gaps, self.lean, self.began, self.across, self.speakers = self.numbers[:FACTS]
+        self.facts = self.numbers[FACTS:]
+        self.heard = np.full((2, ROWS), np.inf)
+        self.at, self.latest = self.heard
+        self.counted = np.zeros((2, ROWS))
+        self.whole = np.full((3 + 2 + MAX_NAMED, ROWS), -1, np.int64)
+        self.arrival, self.thread, self.place = self.whole[:3]
+        self.people = self.whole[3:]
+        self.whole[:3] = [[0], [0], [_NEVER]]
 
     @classmethod
     def of(cls, entries: Iterable[Entry], kernel: RowWriter | None = None) -> "RoomWindow":
@@ -240,6 +261,8 @@ class RoomWindow:
         """Return the reading of a message to be linked, without a call at its beginning or end ("@bot") of somebody who
         said nothing in the window: it does not tell what is answered."""
         reading = self.read(message, features)
+        if not reading.named:
+            return reading
         strangers = {name for name in reading.named if self.names.find(name) not in self.said}
         if not strangers:
             return reading
@@ -265,46 +288,57 @@ class RoomWindow:
     def pace(self) -> float:
         """Return how fast the room's clock goes after the newest messages. Reckon it once for linking and pushing."""
         if self._pace[0] != self.pushed:
-            near = slice(max(self.end - self.alive, self.end - MOST_GAPS - 1), self.end)
-            self._pace = self.pushed, pace_of(self.at[near][self.place[near] >= self.pushed - BEHIND])
+            first = max(self.end - self.alive, self.end - MOST_GAPS - 1)
+            if first < self.end and self.place[first] < self.pushed - BEHIND:
+                first += int(self.place[first : self.end].searchsorted(self.pushed - BEHIND))
+            self._pace = self.pushed, pace_of(self.at[first : self.end])
         return self._pace[1]
 
-    def clock(self, now: float) -> RoomClock | None:
-        """Return the room's clock at this time; None if there is no message at most `REACH` entries back."""
-        times = self.at[max(self.within, self.end - self.alive) : self.end]
-        return RoomClock.at(now, times, self.pace()) if len(times) else None
+    def in_order(self, now: float) -> bool:
+        """Return whether no row is known to be later than one after it, or than `now`."""
+        return self._counted_at == self.pace() and self._newest <= now
+
+    def clock(self, now: float) -> float:
+        """Return what the room's clock shows at this time; `counted` is what it shows at the times of `heard`. It is
+        counted anew where messages came in another order than they were sent, and where the pace has changed."""
+        if self.in_order(now):
+            return self._shown + on_clock(now - self._newest, self._counted_at)
+        alive = slice(self.end - self.alive, self.end)
+        clock = RoomClock.at(now, self.at[max(self.within, alive.start) : self.end], self.pace())
+        self.counted[:, alive] = clock.shown(self.heard[:, alive])
+        at = self.at[alive]
+        self._counted_at = self.pace() if (at[:-1] <= at[1:]).all() else 0.0
+        self._newest, self._shown = float(clock.times[-1]), float(clock.counted[-1])
+        return clock.now
 
     def beat(self) -> float:
         """Return the mean log of the minutes on the clock between the newest `BEAT` messages."""
         count = min(BEAT, self.alive, self.end - self.within)
-        return float(np.add.reduce(self.gaps[self.end - count : self.end])) / count if count else 0.0
+        return sum(self.gaps[self.end - count : self.end].tolist()) / count if count else 0.0
 
-    def habits(self, beat: float) -> tuple[float, float, float]:
-        """Return how often the newest messages began something new, how often those after a pause did, and the log of
-        how many messages followed each in its thread."""
-        first = self.end - min(CANDIDATES, self.alive, self.end - self.within)
-        if first == self.end:
-            return 0.0, 0.0, 0.0
-        newest = slice(first, self.end)
-        began, pauses = self.began[newest], np.maximum(self.gaps[newest] - np.float32(beat), 0)
-        count = self.end - first
+    def habits(self, beat: float) -> tuple[float, ...]:
+        """Return the habits of the newest messages: how often they address somebody, and how long they are; how often
+        they began something new, how often those after a pause did, and the log of how many messages followed each in
+        its thread; how often what they answer is in another script, beside how often that would be so by chance: 0 in a
+        room of one script."""
+        known = min(CANDIDATES, self.alive)
+        count = min(known, self.end - self.within)
+        if not known:
+            return (0.0,) * 6
+        newest = self.numbers[:, self.end - count : self.end]
+        sums = newest.dot(_ONES[:count]).tolist()
+        every = sums if count == known else self.numbers[:, self.end - known : self.end].dot(_ONES[:known]).tolist()
+        told = (every[_ADDRESSES] / known, every[_WORDS] / known)
+        if not count:
+            return (*told, 0.0, 0.0, 0.0, 0.0)
+        pauses = np.maximum(newest[_GAPS] - np.float32(beat), _ZERO)
         return (
-            float(np.add.reduce(began)) / count,
-            float(began.dot(pauses)) / (float(np.add.reduce(pauses)) + 1.0),
-            math.log1p(float(np.add.reduce(self.facts[JOINED, newest])) / count),
+            *told,
+            sums[_BEGAN] / count,
+            float(newest[_BEGAN].dot(pauses)) / (float(np.add.reduce(pauses)) + 1.0),
+            math.log1p(sums[FACTS + JOINED] / count),
+            _mixing(newest[LEAN], sums[_ACROSS]),
         )
-
-    def mixing(self) -> float:
-        """Return how often what the newest messages answer is in another script, beside how often that would be so by
-        chance: 0 in a room of one script."""
-        count = min(CANDIDATES, self.alive, self.end - self.within)
-        newest = slice(self.end - count, self.end)
-        lean = self.lean[newest]
-        other = float(np.add.reduce(np.maximum(lean, 0)))
-        latin = other - float(np.add.reduce(lean))
-        if not other or not latin:
-            return 0.0
-        return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
 
     def packed_uses(self, words: Iterable[str]) -> list[bytes]:
         """Return which of the newest `SIZE` rows use each of these words, as bits, without words that nobody used."""
@@ -330,7 +364,7 @@ class RoomWindow:
             self._evict()
         message = entry.message
         reading = None if message.role in UNANSWERED else self.read(message, entry.features)
-        self._slots.append(_Slot(entry, reading and reading._replace(traits=_NO_TRAITS)))
+        self._slots.append(_Slot(entry, reading and MessageReading(_NO_TRAITS, *reading[1:])))
         self._by_id[message.id] = entry
         self._in_topics += message.topic_id is not None
         if reading is not None:
@@ -360,27 +394,26 @@ class RoomWindow:
         for row in rows:
             self.thread[row] = rows[row][1].link.thread
         for row in moved:
-            self._change_kin(row, *rows[row])
+            self._change_kin(row, rows[row][1])
             self._change_parent(row, rows[row][1])
         parent_rows = {*parents.values(), *(self._parent_row(row, rows[row][1].link) for row in moved)} - {None}
         for at in parent_rows:
             assert at is not None
             self._count_answers(at)
 
-    def _change_kin(self, row: int, old: Entry, new: Entry) -> None:
+    def _change_kin(self, row: int, new: Entry) -> None:
         """Replace P(same thread) with the rows before, and what follows from it for each of them."""
         self.began[row] = new.link.new_probability
-        before, _ = self._known(row, old.link.thread_candidates)
-        where, shares = self._known(row, new.link.thread_candidates)
-        for line in (self.kin[row], self.kin[:, row]):
-            line[before] = 0.0
-            line[where] = shares
-        for at in {*before.tolist(), *where.tolist()}:
+        shares, first = self._shares(row, new.link.thread_candidates), self.end - SIZE
+        changed = (shares != 0.0) | (self.kin[row, first:row] != 0.0)
+        self.kin[row, first:row] = self.kin[first:row, row] = shares
+        for at in (changed.nonzero()[0] + first).tolist():
             later = self.kin[at, at + 1 : self.end]
             # One after another, as they were added when they came.
             self.facts[JOINED, at] = np.add.accumulate(later)[-1]
             heard = self.at[at + 1 : self.end][later >= SAME_THREAD]
             self.latest[at] = max(self.at[at], heard.max(initial=-np.inf))
+        self._counted_at = 0.0
 
     def _change_parent(self, row: int, new: Entry) -> None:
         self._pass(row)
@@ -423,10 +456,11 @@ class RoomWindow:
         row = self.end - self.alive
         self.alive -= 1
         self._forget(row, old.message.sender_id, reading)
-        self.place[row], self.at[row], self.latest[row] = _NEVER, np.inf, np.inf
+        self.place[row] = _NEVER
+        self.heard[:, row] = np.inf
+        self.counted[:, row] = 0.0
         self.people[:, row] = -1
-        self.facts[:, row] = 0.0
-        self.lean[row] = 0.0
+        self.numbers[:, row] = 0.0
 
     def _forget(self, row: int, sender: str, reading: MessageReading) -> None:
         bit, me = 1 << row, self.names.find(sender)
@@ -452,18 +486,17 @@ class RoomWindow:
         if self._kernel is not None:
             calls_agent = self.agents(reading.named, BEHIND) > 0
             partner = self._kernel.write(self, me, named, entry, reading, calls_agent=calls_agent)
+            self._counted_at = 0.0
             self._mark_row(row, me, named, reading)
             if partner >= 0:
                 self._note_partner(row, partner)
             self.end += 1
             self.alive += 1
             return
-        at = message.at.timestamp()
-        self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
-        self.lean[row], self.across[row] = reading.lean, 0.0
-        self._look_back(row, me, reading)
+        self._note_time(row, message.at.timestamp())
+        self.whole[:, row] = (message.arrival, entry.link.thread, self.pushed, me, -1, *named, *_NOBODY[len(named) :])
+        self._look_back(row, me, entry, reading)
         self._note_later(row, me, named)
-        self.people[:, row] = (me, -1, *named, *_NOBODY[len(named) :])
         self._mark_row(row, me, named, reading)
         self._note_link(row, me, entry)
         self.end += 1
@@ -482,18 +515,30 @@ class RoomWindow:
         for word in reading.words:
             uses[word] = uses.get(word, 0) | used
 
-    def _look_back(self, row: int, me: int, reading: MessageReading) -> None:
-        """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
-        facts, oldest, marks_before = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
-        facts[: len(COUNTS)] = 0.0
-        facts[len(COUNTS) :] = reading.traits
-        facts[FRESH] = not marks_before or self.place[marks_before.bit_length() - 1] < oldest
-        facts[RUN] = self._run(row, marks_before, oldest)
-        recent = self.place[row - 1] >= oldest
-        facts[CALLS_AGENT] = self.agents(reading.named, BEHIND) > 0
-        pause = on_clock(float(self.at[row] - self.at[row - 1]), self.pace()) / 60 if recent else 0.0
-        facts[PAUSE] = math.log1p(pause) if recent else LONG_PAUSE
-        self.gaps[row] = math.log(pause + MOMENT) if recent else LONG_PAUSE
+    def _look_back(self, row: int, me: int, entry: Entry, reading: MessageReading) -> None:
+        """Fill in the numbers of the row, of which earlier messages, at most `BEHIND` entries back, decide some."""
+        oldest, marks_before = self.pushed - BEHIND, self.said.get(me, 0)
+        fresh = not marks_before or self.place[marks_before.bit_length() - 1] < oldest
+        run, calls_agent = self._run(row, marks_before, oldest), self.agents(reading.named, BEHIND) > 0
+        gap = log_pause = LONG_PAUSE
+        if self.place[row - 1] >= oldest:
+            pause = on_clock(float(self.at[row] - self.at[row - 1]), self.pace()) / 60
+            gap, log_pause = math.log(pause + MOMENT), math.log1p(pause)
+        numbers = self.numbers[:, row]
+        numbers[: -len(TRAITS)] = (
+            gap, reading.lean, entry.link.new_probability, 0.0, 0.0,
+            fresh, run, log_pause, calls_agent, 0.0, 0.0, 0.0, 0.0, 0.0,
+        )  # fmt: skip
+        numbers[-len(TRAITS) :] = reading.traits
+
+    def _note_time(self, row: int, at: float) -> None:
+        self.heard[:, row] = at
+        if at < self._newest:
+            self._counted_at = 0.0
+        elif self._counted_at:
+            self._shown += on_clock(at - self._newest, self._counted_at)
+            self._newest = at
+            self.counted[:, row] = self._shown
 
     def _run(self, row: int, marks_before: int, oldest: int) -> int:
         """Return the number of messages just before this one, without a break, by the same sender."""
@@ -511,30 +556,39 @@ class RoomWindow:
         for name in named:
             called = self.facts[CALLED_SINCE, first:row]
             called += senders == name
-        self.speakers[max(self.said.get(me, 0).bit_length() - 1, first) : row] += 1.0
-        self.speakers[row] = 0.0
+        later = self.speakers[max(self.said.get(me, 0).bit_length() - 1, first) : row]
+        later += _ONE
 
     def _note_link(self, row: int, me: int, entry: Entry) -> None:
-        self.thread[row], self.began[row] = entry.link.thread, entry.link.new_probability
-        where, shares = self._known(row, entry.link.thread_candidates)
-        kin = self.kin[row]
-        kin[where] = shares
-        kin[row] = 1.0
-        self.kin[:, row][where] = shares
-        self.facts[JOINED][where] += shares
-        thread_candidates = where[shares >= SAME_THREAD]
-        self.latest[thread_candidates] = np.maximum(self.latest[thread_candidates], self.at[row])
+        before = slice(self.end - SIZE, row)
+        shares = self._shares(row, entry.link.thread_candidates)
+        self.kin[row, before] = self.kin[before, row] = shares
+        self.kin[row, row] = 1.0
+        followed = self.facts[JOINED, before]
+        followed += shares
+        joined = (shares >= _SAME_THREAD).nonzero()[0]
+        joined += before.start
+        self.latest[joined] = np.maximum(self.latest[joined], self.at[row])
+        self.counted[1, joined] = self.counted[0, row]
         self._note_parent(row, me, entry.link)
 
-    def _known(self, row: int, thread_candidates: ThreadCandidates) -> tuple[Places, Floats]:
-        """Return the rows of those thread candidates that have one, and their probabilities."""
-        arrivals, shares = thread_candidates.arrivals, thread_candidates.probabilities.astype(np.float32)
-        first = max(row - SIZE, self.end - SIZE)
-        before = self.arrival[first:row]
+    def remember(self, thread_candidates: ThreadCandidates, rows: Places, parts: npt.NDArray[np.float64]) -> None:
+        """Note which of the newest `SIZE` rows these of the next message are, and their probabilities in parts of
+        `WHOLE`: that saves to decode them when it is pushed."""
+        self._linked = thread_candidates, self.pushed, rows, parts
+
+    def _shares(self, row: int, thread_candidates: ThreadCandidates) -> Floats:
+        """Return P(same thread) of a row with each of the newest `SIZE` rows that lie before it."""
+        first = self.end - SIZE
+        shares = np.zeros(row - first, np.float32)
+        if self._linked is not None and self._linked[0] is thread_candidates and self._linked[1] == self.pushed:
+            shares[self._linked[2]] = self._linked[3] / WHOLE
+            return shares
+        arrivals, before = thread_candidates.arrivals, self.arrival[first:row]
         where = before.searchsorted(arrivals)
         known = before.take(where, mode="clip") == arrivals
-        where += first
-        return (where, shares) if np.count_nonzero(known) == len(known) else (where[known], shares[known])
+        shares[where[known]] = thread_candidates.probabilities[known]
+        return shares
 
     def _note_parent(self, row: int, me: int, link: Link) -> None:
         at = self._parent_row(row, link)
@@ -563,12 +617,11 @@ class RoomWindow:
     def _make_room(self) -> None:
         """Move the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
-        for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.speakers):
-            rows[:size] = rows[kept]
-        for numbers in (self.began, self.lean, self.across):
-            numbers[:size] = numbers[kept]
-        self.people[:, :size] = self.people[:, kept]
-        self.facts[:, :size] = self.facts[:, kept]
+        for columns in (self.whole, self.heard, self.counted):
+            columns[:, :size] = columns[:, kept]
+        self.counted -= self._shown
+        self._shown = 0.0
+        self.numbers[:, :size] = self.numbers[:, kept]
         for row in range(0, size, moved):
             self.kin[row : row + moved, :size] = self.kin[row + moved : row + 2 * moved, kept]
         self.kin[size:] = 0.0
