@@ -12,6 +12,9 @@ const PHONES =
   "pt-PT ro ru sd si sk sl so sq sr sr-Latn sv sw ta te tg th tk tr uk ur ur-IN uz vi wo xh yo yue zh-CN zh-HK zh-SG " +
   "zh-TW zu en-GB-u-ca-buddhist en-US-u-ca-japanese ja-u-ca-japanese ko-u-ca-buddhist zh-TW-u-ca-roc " +
   "ar-SA-u-ca-islamic-umalqura en-GB-u-ca-islamic-umalqura en-GB-u-ca-persian th-u-ca-gregory fa-u-ca-gregory";
+const SCRIPTS =
+  "az-Cyrl bs-Cyrl ff-Adlm ks-Deva pa-Arab sd-Deva shi-Latn sr-Cyrl-BA sr-Latn-BA uz-Arab uz-Cyrl vai-Latn yue-CN " +
+  "fa-u-ca-islamic-umalqura ar-u-ca-buddhist zh-u-ca-buddhist";
 const MOMENTS = [[2023, 11, 31, 23, 59, 1], [2024, 0, 5, 9, 3, 15], [2024, 1, 29, 12, 30, 0], [2024, 2, 11, 0, 5, 9],
   [2024, 8, 12, 15, 12, 5], [2025, 2, 21, 20, 0, 44]];
 const moments = MOMENTS.map((parts) => new Date(Date.UTC(...parts)));
@@ -32,12 +35,12 @@ function stamps(locale) {
 function words() {
   const letters = [..."abcdefghijklmnopqrstuvwxyz"];
   const codes = letters.flatMap((a) => letters.flatMap((b) => [a + b, ...letters.map((c) => a + b + c)]));
-  const locales = [...Intl.DateTimeFormat.supportedLocalesOf(codes), ...PHONES.split(" ")];
+  const locales = [...Intl.DateTimeFormat.supportedLocalesOf(codes), ...`${PHONES} ${SCRIPTS}`.split(" ")];
   const hours = {}, between = new Set();
   for (const locale of locales)
-    for (const hour12 of [undefined, true])
+    for (const [style, hour12] of [["short", undefined], ["short", true], ["medium", true], ["medium", undefined]])
       for (let hour = 0; hour < 24; hour++)
-        for (const part of form(locale, "medium", hour12).formatToParts(new Date(Date.UTC(2024, 0, 25, hour, 7, 9)))) {
+        for (const part of form(locale, style, hour12).formatToParts(new Date(Date.UTC(2024, 0, 25, hour, 7, 9)))) {
           if (part.type === "dayPeriod") (hours[part.value] ??= new Set()).add(hour);
           if (part.type === "literal" || part.type === "era") between.add(part.value);
         }

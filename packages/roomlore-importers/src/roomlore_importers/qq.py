@@ -310,9 +310,10 @@ def _forwarded(data: dict[str, Any], depth: int) -> str:
 
 def _line(message: dict[str, Any], depth: int) -> str:
     """Return who said what in a message of a forwarded conversation, which may be a OneBot message."""
-    content = obj(message.get("content"))
-    if not content and ("raw_message" in message or isinstance(message.get("message"), list)):
+    told = [message.get(key) for key in ("message", "content")]
+    if "raw_message" in message or any(isinstance(part, list) for part in told):
         return forwarded_line(message, depth + 1)
+    content = obj(message.get("content"))
     nested = next(
         (obj(element.get("data")) for element in objects(content.get("elements")) if element.get("type") == "forward"),
         None,

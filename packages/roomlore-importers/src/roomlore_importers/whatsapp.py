@@ -98,10 +98,11 @@ class _Chat:
     def __init__(self, source: Source, options: Options, resume_from: Position | None) -> None:
         self._source = source
         self._options = options
-        self._room = options.room_id or options.id_of(room_name(source))
+        name = room_name(source)
+        self._room = options.room_id or options.id_of(name)
         self._start = dict(resume_from["start"]) if resume_from else {}
         self._passage = Passage.resumed(self._start)
-        self._known = _sniff(source, self._room)
+        self._known = _sniff(source, name)
         self._draft: _Draft | None = None
 
     def items(self) -> Iterator[Item]:
@@ -148,7 +149,7 @@ class _Chat:
         content, marked = known.content(draft.stamp, sender, body)
         of_program = marked and is_of_program(content.text, sender)
         nobody = (of_program and not content.call) or (
-            content.notice and (sender in known.groups or sender in content.text)
+            content.notice and (sender in known.chats or sender in content.text)
         )
         told = ("", body.strip(MARKS)) if of_program else (sender, body)
         sender = "" if nobody else sender
@@ -172,9 +173,9 @@ class _Known:
 
     `order`: of day, month and year. `names`: those with a colon or a single quotation mark in them. `numbers`: people
     without a name by the digits of their numbers, since a mention of one has only these. `labels`: words in angle
-    brackets that stand for something, as they are repeated. `groups`: names under which the group speaks. `leftwards`:
-    True if the app's marks are those of a text from right to left. `marks_lines`: True if a mark stands before the
-    brackets of what was sent as a file.
+    brackets that stand for something, as they are repeated. `chats`: names under which the chat itself speaks, `groups`
+    those of them that are nobody's. `leftwards`: True if the app's marks are those of a text from right to left.
+    `marks_lines`: True if a mark stands before the brackets of what was sent as a file.
     """
 
     order: str
@@ -183,6 +184,7 @@ class _Known:
     marks_lines: bool
     labels: frozenset[str]
     numbers: dict[str, str]
+    chats: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
     def content(self, stamp: Stamp, sender: str, body: str) -> tuple[Content, bool]:
@@ -195,14 +197,12 @@ class _Known:
 
     def is_notice(self, stamp: Stamp, sender: str, body: str) -> bool:
         """Return True if nothing shows that a person sent this: words without a mark, or with one what people send."""
-        if not sender or not stamp.bracketed or stamp.marked:
-            return not sender
         content, marked = self.content(replace(stamp, bracketed=False), sender, from_right_to_left(body))
-        return marked and bool(content.text) and not content.call and not content.metadata
+        return stamp.bracketed and marked and bool(content.text) and not content.call and not content.metadata
 
 
-def _sniff(source: Source, room: str) -> _Known:
-    """Return what the first thousands of lines tell of a chat."""
+def _sniff(source: Source, name: str) -> _Known:
+    """Return what the first thousands of lines tell of a chat of this name."""
     before = source.bytes_read, source.repaired
     lines = [line.text for line in islice(read_lines(source), _SNIFFED) if line.whole]
     stamped = [(stamp, line[stamp.length :]) for line in lines if (stamp := read_stamp(line))]
@@ -217,10 +217,9 @@ def _sniff(source: Source, room: str) -> _Known:
         labels=_repeated(said),
         numbers={re.sub(r"\D", "", sender): sender for _, sender, _ in said if sender.startswith("+")},
     )
-    notices = [known.is_notice(*parts) for parts in said]
-    speakers = {sender for (_, sender, _), notice in zip(said, notices, strict=True) if not notice}
-    first = {said[0][1]} if notices and notices[0] else set[str]()
-    known.groups = frozenset((first | {room}) - speakers - {""})
+    first = {parts[1] for parts in said[:1] if known.is_notice(*parts)}
+    known.chats = frozenset({name, *first}) - {""}
+    known.groups = known.chats - {parts[1] for parts in said if parts[1] in known.chats and not known.is_notice(*parts)}
     return known
 
 
@@ -260,10 +259,8 @@ def odd_names(lines: Iterable[str]) -> tuple[str, ...]:
         quoted = _is_open(first)
         within = (f"{name}:".startswith(f"{inner}:") or f"{inner}:".startswith(f"{name}:") for inner in prefixes)
         alone = begun[name] == begun[first] and not any(within)
-        if name == first:
-            odd = quoted and len(name) <= _SHORT_NAME and not is_of_program(name)
-        else:
-            odd = not _is_open(name)
+        short = quoted and len(name) <= _SHORT_NAME and not is_of_program(name)
+        odd = short if name == first else not _is_open(name)
         enough = len(texts[name]) >= (_FEW_LINES if quoted and name != first else _SEVERAL_LINES)
         if odd and alone and enough:
             prefixes.append(name)

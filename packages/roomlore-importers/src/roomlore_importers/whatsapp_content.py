@@ -1,5 +1,5 @@
-"""What stands behind a name in WhatsApp's export: a text, or what the app writes in place of media, polls, places, calls,
-deleted messages and notices, and who came or went by these."""
+"""The content of a line of WhatsApp's export: a text, or what the app writes in place of media, polls, places, calls,
+deleted messages and notices; and who came or went."""
 
 import re
 from dataclasses import dataclass, field
@@ -118,7 +118,8 @@ _MISSED = (
     r"|未接(?:的)?(?:群组|群組)?(?:语音|視訊|视频|語音)(?:通话|通話|来电|來電)"
 )
 _CALL = lazy_pattern(
-    r"(?P<call>[^.,，\n]{4,60})(?:[.,，] ?(?:Tap to call back|(?:Zum Zurückrufen tippen|Tippe(?:n Sie)?,? um zurückzurufen)"
+    r"(?P<call>[^.,，\n]{4,60})(?:[.,，] ?(?:Tap to call back"
+    r"|(?:Zum Zurückrufen tippen|Tippe(?:n Sie)?,? um zurückzurufen)"
     r"|(?:Toca|Pulsa) para (?:devolver la llamada|llamar)|(?:Appuyez|Touchez) pour rappeler|Tocca per richiamare"
     r"|Toque para (?:ligar de volta|retornar(?: a (?:ligação|chamada))?)|Tik om terug te bellen"
     r"|Нажмите, чтобы перезвонить|(?:点击|点按|轻触|點擊|點按|輕觸)(?:以|即可)?(?:回拨|回撥|回电|回電)"
@@ -238,8 +239,9 @@ def angle_at_end(text: str) -> tuple[str, str]:
     text = text.rstrip()
     begin = text.rfind("<", max(0, len(text) - _LONGEST_LABEL - 2))
     label = text[begin + 1 : -1]
-    plain_label = len(label) > 3 and not any(sign in label for sign in ">\n:：")
-    return (text[:begin], label.rstrip(".").casefold()) if begin >= 0 and text.endswith(">") and plain_label else ("", "")
+    if begin < 0 or not text.endswith(">") or len(label) < 4 or any(sign in label for sign in ">\n:："):
+        return "", ""
+    return text[:begin], label.rstrip(".").casefold()
 
 
 def _is_once(text: str) -> bool:

@@ -33,9 +33,7 @@ _DATE = (
     rf"(?P<a>\d{{1,4}})(?P<mark>{_OF_DATE})(?P<b>\d{{1,2}})(?:{_OF_DATE})(?P<era>[^\W\d_]{{0,8}})(?P<c>\d{{1,4}})"
     r"(?P<dot>[.日일]*)"
 )
-_TIME = (
-    rf"(?P<hour>\d{{1,2}}){_OF_TIME}(?P<minute>\d\d|(?<=:)\d(?!\d))(?:{_OF_TIME}(?P<second>\d{{1,2}}))?(?![\d/])"
-)
+_TIME = rf"(?P<hour>\d{{1,2}}){_OF_TIME}(?P<minute>\d\d|(?<=:)\d(?!\d))(?:{_OF_TIME}(?P<second>\d{{1,2}}))?(?![\d/])"
 _BEGIN, _BETWEEN, _TAIL = r"(?P<open>\[)?(?P<lead>[^\d\[\]\n]{0,12})", r"[^\d\[\]:/\n]", r"[^\d\[\],:\n]{0,16}?"
 _END = r"(?(open)\] ?|(?: [-–] |(?P<colon>: )))"
 _DATE_FIRST = lazy_pattern(rf"{_BEGIN}{_DATE}(?P<between>{_BETWEEN}{{1,24}}?){_TIME}(?P<tail>{_TAIL}){_END}")
@@ -135,13 +133,14 @@ class _Meaning:
 @cache
 def _meanings() -> dict[str, _Meaning]:
     words = stamp_words()
-    return {
+    meanings = {
         **dict.fromkeys(["", *words["between"]], _Meaning()),
         **{word: _Meaning(era=years) for word, years in words["eras"].items()},
         **dict.fromkeys(words["am"], _Meaning((0, 11))),
         **dict.fromkeys(words["pm"], _Meaning((12, 23))),
         **{word: _Meaning((hours[0], hours[1])) for word, hours in words["hours"].items()},
     }
+    return {letters(word): meaning for word, meaning in meanings.items()}
 
 
 @lru_cache(maxsize=1 << 10)
@@ -157,9 +156,9 @@ def _meaning(piece: str) -> _Meaning | None:
 
 def _hour(hour: int, hours: tuple[int, int] | None) -> int:
     """Return the hour of the day: of the two that a clock of twelve hours may mean, the one within these or nearer to
-    them."""
+    them. Some phones call midnight 24."""
     if hour > 12 or hours is None:
-        return hour
+        return 0 if hour == 24 else hour
     return min((hour % 12, hour % 12 + 12), key=lambda candidate: _distance(candidate, hours))
 
 

@@ -25,33 +25,38 @@ def stamp_words() -> dict[str, Any]:
 
 def letters(text: str) -> str:
     """Return the letters and digits of a text in lower case, with the marks that belong to them."""
-    return "".join(one for one in text.casefold() if one.isalnum() or unicodedata.category(one)[0] == "M")
+    folded = _folded(text)
+    return "".join(one for one in folded if one.isalnum() or unicodedata.category(one)[0] == "M")
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 @cache
 def sentences(name: str) -> frozenset[str]:
     """Return the sentences of the app of this name, in lower case and without their full stops."""
-    return frozenset(_table()["sentences"][name])
+    return frozenset(map(_folded, _table()["sentences"][name]))
 
 
 def says(text: str, name: str) -> bool:
     """Return True if the text is one of the app's sentences of this name."""
-    return text.strip(_ENDS).casefold() in sentences(name)
+    return _folded(text.strip(_ENDS)) in sentences(name)
 
 
 @cache
 def _kinds_left_out() -> dict[str, str]:
     table = _table()["left_out"]
-    return {label: "file" if kind == "media" else kind for kind, labels in table.items() for label in labels}
+    return {_folded(label): "file" if kind == "media" else kind for kind, labels in table.items() for label in labels}
 
 
 def kind_left_out(label: str) -> str | None:
     """Return what was left out, by the label that the app writes in its place; None if the text is no known label."""
-    return _kinds_left_out().get(label.strip(f"<>{_ENDS}").casefold())
+    return _kinds_left_out().get(_folded(label.strip(f"<>{_ENDS}")))
 
 
 def tells_creation(notice: str) -> bool:
     """Return True if a notice says that the group was created. What it quotes, such as the name of the group, is not
     read."""
-    spoken = " ".join(notice.translate(_QUOTES).split('"')[::2]).casefold()
+    spoken = _folded(" ".join(notice.translate(_QUOTES).split('"')[::2]))
     return any(all(word in spoken for word in words.split()) for words in sentences("created"))
