@@ -16,6 +16,7 @@ import pytest
 
 import roomlore
 from roomlore.core.models import Role
+from roomlore_importers.whatsapp_content import moves_told
 from roomlore_importers.whatsapp_stamps import read_stamp
 from roomlore_testkit.case_table import all_cases
 
@@ -148,6 +149,36 @@ def test_notices_of_an_iphone_make_no_members(tmp_path):
     with roomlore.open_sync("sqlite://", background=False) as lore:
         lore.imports.run(tmp_path / "chat.txt")
         assert set(lore.rooms.people("chat").people) == {"Boris", "Ela"}
+
+
+def test_a_group_without_a_first_notice_or_with_a_colon_is_nobody(tmp_path):
+    late = [
+        "[14/08/2024, 20:00:00] Boris: hi",
+        f"[14/08/2024, 21:00:10] Tur: {LRM}Du er nå administrator",
+        f"[14/08/2024, 21:00:11] Tur: {LRM}Gruppen ble låst.",
+    ]
+    assert [one.sender_id for one in read(tmp_path, late)] == ["Boris", "system", "system"]
+    colon = [
+        f"[14/08/2024, 21:00:10] Tur: Bergen: {LRM}Meldinger er ende-til-ende-krypterte.",
+        "[14/08/2024, 21:00:11] Boris: nei: kanskje",
+        f"[14/08/2024, 21:00:12] Tur: Bergen: {LRM}Boris la deg til",
+    ]
+    found = read(tmp_path, colon, "_chat.txt")
+    assert [(one.sender_id, one.room_id) for one in found] == [
+        ("system", "Tur: Bergen"), ("Boris", "Tur: Bergen"), ("system", "Tur: Bergen"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "For your safety. For added privacy, you can only open it on your phone.",
+        "太郎が退出しました",
+        "花子さんが招待リンクから加入しました。",
+    ],
+)
+def test_other_notices_move_nobody(notice):
+    assert moves_told(notice) is None
 
 
 LEFT_OUT = (

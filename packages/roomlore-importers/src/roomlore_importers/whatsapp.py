@@ -196,9 +196,11 @@ class _Known:
         return read_content(body, setting), body.startswith(MARK)
 
     def is_notice(self, stamp: Stamp, sender: str, body: str) -> bool:
-        """Return True if nothing shows that a person sent this: words without a mark, or with one what people send."""
-        content, marked = self.content(replace(stamp, bracketed=False), sender, from_right_to_left(body))
-        return stamp.bracketed and marked and bool(content.text) and not content.call and not content.metadata
+        """Return True if the app marked this, and it is none of what it writes in place of a person's message."""
+        if not stamp.bracketed or not body.startswith((MARK, "\u200f")):
+            return False
+        content, _ = self.content(replace(stamp, bracketed=False), sender, from_right_to_left(body))
+        return bool(content.text) and not content.call and not content.metadata
 
 
 def _sniff(source: Source, name: str) -> _Known:
@@ -207,7 +209,7 @@ def _sniff(source: Source, name: str) -> _Known:
     lines = [line.text for line in islice(read_lines(source), _SNIFFED) if line.whole]
     stamped = [(stamp, line[stamp.length :]) for line in lines if (stamp := read_stamp(line))]
     source.bytes_read, source.repaired = before
-    names = odd_names([text for _, text in stamped])
+    names = (*_before_mark(stamped), *odd_names([text for _, text in stamped]))
     said = [(stamp, *_split(text, names)) for stamp, text in stamped]
     known = _Known(
         order=decide_order([stamp for stamp, _ in stamped]),
@@ -217,10 +219,24 @@ def _sniff(source: Source, name: str) -> _Known:
         labels=_repeated(said),
         numbers={re.sub(r"\D", "", sender): sender for _, sender, _ in said if sender.startswith("+")},
     )
-    first = {parts[1] for parts in said[:1] if known.is_notice(*parts)}
-    known.chats = frozenset({name, *first}) - {""}
-    known.groups = known.chats - {parts[1] for parts in said if parts[1] in known.chats and not known.is_notice(*parts)}
+    notices: dict[str, set[str]] = {}
+    speakers = set[str]()
+    for stamp, sender, body in said:
+        if known.is_notice(stamp, sender, body):
+            notices.setdefault(sender, set()).add(body)
+        else:
+            speakers.add(sender)
+    first = {sender for _, sender, body in said[:1] if body in notices.get(sender, ())}
+    silent = {sender for sender, bodies in notices.items() if len(bodies) > 1} - speakers
+    known.chats = frozenset({name, *first, *silent}) - {""}
+    known.groups = known.chats - speakers
     return known
+
+
+def _before_mark(stamped: Sequence[tuple[Stamp, str]]) -> tuple[str, ...]:
+    """Return the name of an iPhone's chat if there is a colon in it: it ends at the mark of the first notice."""
+    name, mark, _ = stamped[0][1].partition(f": {MARK}") if stamped and stamped[0][0].bracketed else ("", "", "")
+    return (name.strip(MARGIN),) if mark and ":" in name and len(name) <= _LONGEST_NAME else ()
 
 
 def _repeated(said: Iterable[tuple[Stamp, str, str]]) -> frozenset[str]:
@@ -318,7 +334,8 @@ def _name_inside(source: Source) -> str:
     stamp = read_stamp(first.text) if first else None
     if first is None or stamp is None:
         return source.stem
-    sender, body = _split(first.text[stamp.length :])
+    text = first.text[stamp.length :]
+    sender, body = _split(text, _before_mark([(stamp, text)]))
     setting = Setting(stamp.bracketed, stamp.marked, sender=sender)
     named = sender not in body and read_content(from_right_to_left(body), setting).notice
     return sender if named else derived_id("whatsapp", first.text).replace("x", "_chat-", 1)[:18]

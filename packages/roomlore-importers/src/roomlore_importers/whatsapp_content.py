@@ -82,7 +82,7 @@ _WAITING = (
     r"|Aguardando (?:esta )?mensagem|Wachten op dit bericht|Warten auf diese Nachricht|Auf diese Nachricht warten"
     r"|Ожидание (?:данного|этого) сообщения|正在等待此消息|正在等待此訊息)[.…。]"
 )
-_SEEN_ONCE = r"You received a view once \w{1,10}(?: message)?\."
+_SEEN_ONCE = r"You (?:received|sent) a view once \w{1,10}(?: message)?\."
 _NOT_HERE = lazy_pattern(
     rf"null|{_WAITING}(?: ?(?:This may take a while|Esto puede (?:tardar|tomar|llevar)(?: un poco| (?:algo de )?tiempo)"
     r"|Cela peut prendre (?:un moment|du temps|un certain temps)|Potrebbe (?:volerci|richiedere) del tempo"
@@ -381,13 +381,15 @@ _NOTICES = tuple(
 _BETWEEN_NAMES = lazy_pattern(r", | and | und |、|，| 和 | 與 | 与 ")
 _SELF = ("you", "du", "sie", "你", "您")
 _LONGEST_NOTICE = 1000
+_OTHER = lazy_pattern(r"[^\W\d_]{4,}[.。] ?\S|ました。?\Z")
+"""Two sentences, or one in Japanese, which has signs of Chinese notices."""
 
 
 def moves_told(notice: str) -> tuple[Move, ...] | None:
     """Return who came or went, by name; None if the notice is about something else. The person who exported the chat is
     called "you" and left out, since the export does not name them."""
     line = notice.strip(MARGIN)
-    if len(line) > _LONGEST_NOTICE or "\n" in line:
+    if len(line) > _LONGEST_NOTICE or "\n" in line or _OTHER.search(line):
         return None
     for pattern, came in _NOTICES:
         if match := pattern.fullmatch(line):
