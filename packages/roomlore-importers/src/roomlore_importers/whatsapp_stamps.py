@@ -40,6 +40,8 @@ _DATE_FIRST = lazy_pattern(rf"{_BEGIN}{_DATE}(?P<between>{_BETWEEN}{{1,24}}?){_T
 """A date and a time with a half of the day before or behind it, in brackets or before a hyphen or a colon."""
 _TIME_FIRST = lazy_pattern(rf"{_BEGIN}{_TIME}(?P<between>{_BETWEEN}{{1,24}}?){_DATE}(?P<tail>{_TAIL}){_END}")
 """The same with the time before the date, as in Vietnamese."""
+_NAMED = lazy_pattern(r"[^:\n]{1,25}: ")
+"""A name before a text."""
 _ERAS = ("ap", "ah")
 """Words of Persian and Islamic years, which elsewhere mean a half of the day behind the time."""
 _WEEKDAY = lazy_pattern(r"(?:星期|週|周|\()[日天一二三四五六月火水木金土]\)?")
@@ -94,8 +96,10 @@ def read_stamp(line: str) -> Stamp | None:
     between = _WEEKDAY.sub("", parts["between"])
     beside = ["" if letters(piece) in _ERAS else piece for piece in (parts["lead"], parts["era"], between)]
     meanings = [_meaning(piece) for piece in (*beside, parts["tail"])]
-    # A stranger's words may stand in brackets only, and before a colon nobody writes a time without seconds.
-    if not parts["open"] and (None in meanings or (parts["colon"] and not parts["second"])):
+    # A stranger's words may stand in brackets only, and a colon behind hours and minutes is followed by a name.
+    if not parts["open"] and None in meanings:
+        return None
+    if parts["colon"] and not (parts["second"] or _NAMED.match(head, match.end())):
         return None
     told = [meaning for meaning in meanings if meaning is not None]
     hours = next((meaning.hours for meaning in told if meaning.hours), None)
