@@ -47,9 +47,9 @@ def test_stamps_of_every_locale_are_read(tmp_path):
                 with case(f"{row['locale']} {form}"):
                     ios = form.startswith("ios")
                     lines = [f"[{stamp}] Ann: hi" if ios else f"{stamp} - Ann: hi" for stamp in stamps]
-                    found = read(tmp_path, lines)
-                    assert times(found) == [moment if ios else moment.replace(second=0) for moment in MOMENTS]
-                    assert {(one.sender_id, one.text) for one in found} == {("Ann", "hi")}
+                    messages = read(tmp_path, lines)
+                    assert times(messages) == [moment if ios else moment.replace(second=0) for moment in MOMENTS]
+                    assert {(message.sender_id, message.text) for message in messages} == {("Ann", "hi")}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_stamps_of_every_locale_are_read(tmp_path):
     ],
 )
 def test_the_order_of_a_date_comes_from_all_dates_of_the_chat(stamps, days, tmp_path):
-    found = read(tmp_path, [f"{stamp} - Ann: hi" for stamp in stamps])
-    assert [(one.sent_at.year, one.sent_at.month, one.sent_at.day) for one in found] == days
+    messages = read(tmp_path, [f"{stamp} - Ann: hi" for stamp in stamps])
+    assert [(message.sent_at.year, message.sent_at.month, message.sent_at.day) for message in messages] == days
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,11 @@ def test_a_group_of_an_iphone_is_nobody_in_any_language(language, tmp_path):
     mark = RLM if language == "ar" else LRM
     lines = [f"[14/08/2024, 21:00:1{at}] {group}: {mark}{text}" for at, text in enumerate(notices)]
     lines.append("[14/08/2024, 21:02:12] Boris: hi")
-    *found, said = read(tmp_path, lines)
-    assert [(one.sender_id, one.role, one.text) for one in found] == [("system", Role.SYSTEM, text) for text in notices]
-    assert (said.sender_id, said.role) == ("Boris", Role.USER)
+    *messages, message = read(tmp_path, lines)
+    assert [(message.sender_id, message.role, message.text) for message in messages] == [
+        ("system", Role.SYSTEM, text) for text in notices
+    ]
+    assert (message.sender_id, message.role) == ("Boris", Role.USER)
 
 
 def test_the_person_of_a_chat_of_two_stays_a_person(tmp_path):
@@ -124,11 +126,11 @@ def test_the_person_of_a_chat_of_two_stays_a_person(tmp_path):
         f"[14/08/2024, 21:00:12] Elina: {LRM}Turvanumerosi muuttui henkilön Elina kanssa. {LRM}Napauta.",
         f"{LRM}[14/08/2024, 21:00:13] Elina: {LRM}kuvia puuttuu",
     ]
-    found = read(tmp_path, lines)
-    assert [(one.sender_id, one.role) for one in found] == [
+    messages = read(tmp_path, lines)
+    assert [(message.sender_id, message.role) for message in messages] == [
         ("system", Role.SYSTEM), ("Elina", Role.USER), ("system", Role.SYSTEM), ("Elina", Role.USER),
     ]  # fmt: skip
-    assert (found[-1].text, found[-1].metadata["attachments"]) == ("", [{"type": "file"}])
+    assert (messages[-1].text, messages[-1].metadata["attachments"]) == ("", [{"type": "file"}])
 
 
 def test_notices_of_an_iphone_make_no_members(tmp_path):
@@ -144,8 +146,10 @@ def test_notices_of_an_iphone_make_no_members(tmp_path):
         "[14.08.2024, 21:06:00] Ela: fine",
     ]
     _, _, call, unknown, once, other, fine = read(tmp_path, lines)
-    assert [(one.sender_id, one.role) for one in (call, unknown)] == [("Boris", Role.SYSTEM)] * 2
-    assert [(one.sender_id, one.text, list(one.metadata)) for one in (once, other)] == [("Ela", "", ["not_shown"])] * 2
+    assert [(message.sender_id, message.role) for message in (call, unknown)] == [("Boris", Role.SYSTEM)] * 2
+    assert [(message.sender_id, message.text, list(message.metadata)) for message in (once, other)] == [
+        ("Ela", "", ["not_shown"])
+    ] * 2
     assert (fine.text, fine.role) == ("fine", Role.USER)
     with roomlore.open_sync("sqlite://", background=False) as lore:
         lore.imports.run(tmp_path / "chat.txt")
@@ -158,14 +162,14 @@ def test_a_group_without_a_first_notice_or_with_a_colon_is_nobody(tmp_path):
         f"[14/08/2024, 21:00:10] Tur: {LRM}Du er nå administrator",
         f"[14/08/2024, 21:00:11] Tur: {LRM}Gruppen ble låst.",
     ]
-    assert [one.sender_id for one in read(tmp_path, late)] == ["Boris", "system", "system"]
+    assert [message.sender_id for message in read(tmp_path, late)] == ["Boris", "system", "system"]
     colon = [
         f"[14/08/2024, 21:00:10] Tur: Bergen: {LRM}Meldinger er ende-til-ende-krypterte.",
         "[14/08/2024, 21:00:11] Boris: nei: kanskje",
         f"[14/08/2024, 21:00:12] Tur: Bergen: {LRM}Boris la deg til",
     ]
-    found = read(tmp_path, colon, "_chat.txt")
-    assert [(one.sender_id, one.room_id) for one in found] == [
+    messages = read(tmp_path, colon, "_chat.txt")
+    assert [(message.sender_id, message.room_id) for message in messages] == [
         ("system", "Tur: Bergen"), ("Boris", "Tur: Bergen"), ("system", "Tur: Bergen"),
     ]  # fmt: skip
 
@@ -219,13 +223,13 @@ def test_what_an_android_phone_leaves_out_or_attaches_is_an_attachment(tmp_path)
     with all_cases() as case:
         for label in ANDROID:
             with case(label):
-                (said,) = read(tmp_path, [f"12/05/2024, 18:31 - Ann: <{label.strip('<>')}>"])
-                assert (said.text, said.metadata["attachments"]) == ("", [{"type": "file"}])
+                (message,) = read(tmp_path, [f"12/05/2024, 18:31 - Ann: <{label.strip('<>')}>"])
+                assert (message.text, message.metadata["attachments"]) == ("", [{"type": "file"}])
         for words in SENT:
             with case(words):
-                (said,) = read(tmp_path, [f"12/05/2024, 18:31 - Ann: {words}\nlook"])
+                (message,) = read(tmp_path, [f"12/05/2024, 18:31 - Ann: {words}\nlook"])
                 name = words.strip(LRM).partition(" ")[0]
-                assert (said.text, said.metadata["attachments"][0]["file"]) == ("look", name)
+                assert (message.text, message.metadata["attachments"][0]["file"]) == ("look", name)
 
 
 def test_a_label_that_a_chat_repeats_is_no_text(tmp_path):
@@ -236,14 +240,14 @@ def test_a_label_that_a_chat_repeats_is_no_text(tmp_path):
         f"{stamp} Ann: <just once>", f"{stamp} Ann: a <b c>",
     ]  # fmt: skip
     left, beside, edited, other, once, last = read(tmp_path, lines)
-    assert [(one.text, one.metadata) for one in (left, beside)] == [
+    assert [(message.text, message.metadata) for message in (left, beside)] == [
         ("", {"attachments": [{"type": "file"}]}),
         ("angalia", {"attachments": [{"type": "file"}]}),
     ]
-    assert [(one.text, one.metadata) for one in (edited, other)] == [
+    assert [(message.text, message.metadata) for message in (edited, other)] == [
         ("habari", {"edited": True}), ("nzuri", {"edited": True}),
     ]  # fmt: skip
-    assert [one.text for one in (once, last)] == ["<just once>", "a <b c>"]
+    assert [message.text for message in (once, last)] == ["<just once>", "a <b c>"]
 
 
 DELETED = ("Tämä viesti poistettiin.", "Tin nhắn này đã bị xoá", "Ushbu xabar o‘chirildi", "Жауапсыз қоңырау",
@@ -251,9 +255,11 @@ DELETED = ("Tämä viesti poistettiin.", "Tin nhắn này đã bị xoá", "Ushb
 
 
 def test_deleted_messages_and_missed_calls_in_more_languages(tmp_path):
-    found = read(tmp_path, [f"12/05/2024, 18:31 - Ann: {words}" for words in DELETED])
-    told = ["deleted" if one.metadata else "call" if one.role is Role.SYSTEM else "said" for one in found]
-    assert told == ["deleted", "deleted", "deleted", "call", "deleted", "deleted", "call", "said"]
+    messages = read(tmp_path, [f"12/05/2024, 18:31 - Ann: {words}" for words in DELETED])
+    kinds = [
+        "deleted" if message.metadata else "call" if message.role is Role.SYSTEM else "said" for message in messages
+    ]
+    assert kinds == ["deleted", "deleted", "deleted", "call", "deleted", "deleted", "call", "said"]
 
 
 NAMED = ("WhatsApp Gesprek met Tea", "دردشة واتساب مع Tea", "Tea ilə WhatsApp Söhbəti",
@@ -267,5 +273,5 @@ def test_files_name_their_chat_in_the_language_of_the_phone(tmp_path):
     with all_cases() as case:
         for name in NAMED:
             with case(name):
-                (said,) = read(tmp_path, ["12/05/2024, 18:31 - Ann: hi"], f"{name}.txt")
-                assert said.room_id == "Tea"
+                (message,) = read(tmp_path, ["12/05/2024, 18:31 - Ann: hi"], f"{name}.txt")
+                assert message.room_id == "Tea"

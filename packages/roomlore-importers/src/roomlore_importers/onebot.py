@@ -275,8 +275,8 @@ def forwarded_line(node: dict[str, Any], depth: int) -> str:
         record.get("user_id"),
         record.get("uin"),
     )
-    told = next((record[key] for key in ("message", "content", "raw_message") if record.get(key)), None)
-    text = _text(_segments(told), depth).strip()
+    content = next((record[key] for key in ("message", "content", "raw_message") if record.get(key)), None)
+    text = _text(_segments(content), depth).strip()
     return f"{who}: {text}".replace("\n", "\n  ") if text else ""
 
 

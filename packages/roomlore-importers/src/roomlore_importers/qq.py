@@ -301,8 +301,8 @@ def _element(kind: str, data: dict[str, Any]) -> str:
 
 def _forwarded(data: dict[str, Any], depth: int) -> str:
     title = words(data.get("title"))
-    said = objects(data.get("messages")) if depth < _MAX_DEPTH else []
-    lines = [line for message in said if (line := _line(message, depth))]
+    messages = objects(data.get("messages")) if depth < _MAX_DEPTH else []
+    lines = [line for message in messages if (line := _line(message, depth))]
     shown = data.get("preview")
     preview = [line for line in shown if isinstance(line, str)] if isinstance(shown, list) and not lines else []
     return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
@@ -310,8 +310,8 @@ def _forwarded(data: dict[str, Any], depth: int) -> str:
 
 def _line(message: dict[str, Any], depth: int) -> str:
     """Return who said what in a message of a forwarded conversation, which may be a OneBot message."""
-    told = [message.get(key) for key in ("message", "content")]
-    if "raw_message" in message or any(isinstance(part, list) for part in told):
+    parts = [message.get(key) for key in ("message", "content")]
+    if "raw_message" in message or any(isinstance(part, list) for part in parts):
         return forwarded_line(message, depth + 1)
     content = obj(message.get("content"))
     nested = next(

@@ -151,11 +151,11 @@ class _Chat:
         nobody = (of_program and not content.call) or (
             content.notice and (sender in known.chats or sender in content.text)
         )
-        told = ("", body.strip(MARKS)) if of_program else (sender, body)
+        key = ("", body.strip(MARKS)) if of_program else (sender, body)
         sender = "" if nobody else sender
         numbers = (known.numbers.get(digits) for digits in _NUMBER.findall(content.text))
         return Message(
-            id=self._passage.take(local.isoformat() if local else "", *told, draft.state),
+            id=self._passage.take(local.isoformat() if local else "", *key, draft.state),
             room_id=self._room,
             sender_id=sender or "system",
             sender_name=sender,
@@ -210,23 +210,23 @@ def _sniff(source: Source, name: str) -> _Known:
     stamped = [(stamp, line[stamp.length :]) for line in lines if (stamp := read_stamp(line))]
     source.bytes_read, source.repaired = before
     names = (*_before_mark(stamped), *odd_names([text for _, text in stamped]))
-    said = [(stamp, *_split(text, names)) for stamp, text in stamped]
+    parsed = [(stamp, *_split(text, names)) for stamp, text in stamped]
     known = _Known(
         order=decide_order([stamp for stamp, _ in stamped]),
         names=names,
-        leftwards=bool(said) and said[0][2].startswith("\u200f"),
-        marks_lines=any(stamp.marked for stamp, _, body in said if body.startswith(tuple(MARKS))),
-        labels=_repeated(said),
-        numbers={re.sub(r"\D", "", sender): sender for _, sender, _ in said if sender.startswith("+")},
+        leftwards=bool(parsed) and parsed[0][2].startswith("\u200f"),
+        marks_lines=any(stamp.marked for stamp, _, body in parsed if body.startswith(tuple(MARKS))),
+        labels=_repeated(parsed),
+        numbers={re.sub(r"\D", "", sender): sender for _, sender, _ in parsed if sender.startswith("+")},
     )
     notices: dict[str, set[str]] = {}
     speakers = set[str]()
-    for stamp, sender, body in said:
+    for stamp, sender, body in parsed:
         if known.is_notice(stamp, sender, body):
             notices.setdefault(sender, set()).add(body)
         else:
             speakers.add(sender)
-    first = {sender for _, sender, body in said[:1] if body in notices.get(sender, ())}
+    first = {sender for _, sender, body in parsed[:1] if body in notices.get(sender, ())}
     silent = {sender for sender, bodies in notices.items() if len(bodies) > 1} - speakers
     known.chats = frozenset({name, *first, *silent}) - {""}
     known.groups = known.chats - speakers
@@ -239,12 +239,12 @@ def _before_mark(stamped: Sequence[tuple[Stamp, str]]) -> tuple[str, ...]:
     return (name.strip(MARGIN),) if mark and ":" in name and len(name) <= _LONGEST_NAME else ()
 
 
-def _repeated(said: Iterable[tuple[Stamp, str, str]]) -> frozenset[str]:
+def _repeated(parsed: Iterable[tuple[Stamp, str, str]]) -> frozenset[str]:
     """Return the words in angle brackets, as Android writes them in place of media and behind edited messages, that
     the chat repeats: alone, or behind different texts."""
     alone: Counter[str] = Counter()
     texts: dict[str, set[str]] = {}
-    for _, _, body in said:
+    for _, _, body in parsed:
         before, label = angle_at_end(body)
         if " " in label or not label.isascii():
             alone[label] += not before.strip(MARKS)

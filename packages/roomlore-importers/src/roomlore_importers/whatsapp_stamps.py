@@ -101,15 +101,15 @@ def read_stamp(line: str) -> Stamp | None:
         return None
     if parts["colon"] and not (parts["second"] or _NAMED.match(head, match.end())):
         return None
-    told = [meaning for meaning in meanings if meaning is not None]
-    hours = next((meaning.hours for meaning in told if meaning.hours), None)
+    known = [meaning for meaning in meanings if meaning is not None]
+    hours = next((meaning.hours for meaning in known if meaning.hours), None)
     return Stamp(
         numbers=(int(parts["a"]), int(parts["b"]), int(parts["c"])),
         hour=_hour(int(parts["hour"]), hours),
         minute=int(parts["minute"]),
         second=int(parts["second"] or 0),
         length=_raw_length(line, match.end()),
-        era=next((meaning.era for meaning in told if meaning.era), None),
+        era=next((meaning.era for meaning in known if meaning.era), None),
         first=_first_order(parts, line),
         bracketed=bool(parts["open"]),
         marked=bool(parts["open"]) and first in "\u200e\u200f",

@@ -26,7 +26,7 @@ def stamp_words() -> dict[str, Any]:
 def letters(text: str) -> str:
     """Return the letters and digits of a text in lower case, with the marks that belong to them."""
     folded = _folded(text)
-    return "".join(one for one in folded if one.isalnum() or unicodedata.category(one)[0] == "M")
+    return "".join(sign for sign in folded if sign.isalnum() or unicodedata.category(sign)[0] == "M")
 
 
 def _folded(text: str) -> str:
