@@ -61,7 +61,15 @@ from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.surfaces.cli import show
 from roomlore_console import frame
-from roomlore_importers import export_files, irc, json_stream, wechat, whatsapp
+from roomlore_importers import (
+    export_files,
+    irc,
+    json_stream,
+    wechat,
+    whatsapp_content,
+    whatsapp_stamps,
+    whatsapp_words,
+)
 from roomlore_importers.opening import open_import
 from roomlore_integrations.payloads import give_back
 from roomlore_server.mcp import answers as fitting
@@ -370,7 +378,17 @@ READERS: dict[str, Reader] = {
     "importers.wechat:table_in_line": wechat.table_in_line,
     "importers.export_files:excerpt": export_files.excerpt,
     "importers.json_stream:parse_object": json_stream.parse_object,
-    "importers.whatsapp:read_stamp": whatsapp.read_stamp,
+    "importers.whatsapp_stamps:read_stamp": whatsapp_stamps.read_stamp,
+    "importers.whatsapp_content:angle_at_end": whatsapp_content.angle_at_end,
+    "importers.whatsapp_content:from_right_to_left": whatsapp_content.from_right_to_left,
+    "importers.whatsapp_content:is_of_program": lambda text: whatsapp_content.is_of_program(text, "Ann"),
+    "importers.whatsapp_content:plain": whatsapp_content.plain,
+    "importers.whatsapp_content:read_content": lambda text: [
+        whatsapp_content.read_content(f"{mark}{text}", whatsapp_content.Setting(bracketed=True, sender="Ann"))
+        for mark in ("", whatsapp_content.MARK)
+    ],
+    "importers.whatsapp_words:letters": whatsapp_words.letters,
+    "importers.whatsapp_words:says": lambda text: whatsapp_words.says(text, "deleted"),
     "surfaces.console.frame:clipped": lambda text: frame.clipped(text, len(text) - 1),
     "surfaces.console.frame:visible": frame.visible,
     "surfaces.cli.show:inert": show.inert,

@@ -80,6 +80,34 @@ async def test_an_export_of_another_time_continues_the_room_which_is_named_unles
     assert (again.rooms, again.added, again.continued) == (("Family",), 0, ())
 
 
+BEGUN = "[21.{month:02}.24, 09:00:00] Family: \u200e{notice}\n[21.{month:02}.24, 09:00:01] Ann: \u200eAnn {created}\n"
+
+
+@pytest.mark.parametrize("created", ["created this group", "creó el grupo “Family”", "がグループを作成しました"])
+async def test_a_chat_that_was_created_after_the_room_began_is_another_one(lore, tmp_path, created):
+    chats = []
+    for month in (5, 6):
+        folder = chat(tmp_path / str(month) / "x", "Ann", "Bo", months=range(month, month + 1))
+        begun = BEGUN.format(month=month, created=created, notice="Los mensajes están cifrados de extremo a extremo.")
+        (folder / NAME).write_text(begun + (folder / NAME).read_text("utf-8"), encoding="utf-8")
+        chats.append(folder)
+    reports = [await lore.imports.run(path) for path in (*chats, *chats)]
+    assert [(report.rooms, report.added) for report in reports] == [
+        (("Family",), 10), (("Family (2)",), 10), (("Family",), 0), (("Family (2)",), 0),
+    ]  # fmt: skip
+    later = await lore.imports.run(chat(tmp_path / "later" / "x", "Ann", "Bo", months=range(7, 8)))
+    assert (later.rooms, later.added) == (("Family",), 8)
+
+
+async def test_the_beginning_of_a_stored_chat_goes_into_its_room(lore, tmp_path):
+    """Its creation is not later than the first message that is stored."""
+    await lore.imports.run(chat(tmp_path / "late" / "x", "Ann", "Bo", months=range(6, 7)))
+    folder = chat(tmp_path / "early" / "x", "Ann", "Bo", months=range(5, 6))
+    begun = BEGUN.format(month=5, created="created this group", notice="Messages are end-to-end encrypted.")
+    (folder / NAME).write_text(begun + (folder / NAME).read_text("utf-8"), encoding="utf-8")
+    assert (await lore.imports.run(folder)).rooms == ("Family",)
+
+
 def day(folder: Path, number: int, *people: str) -> Path:
     """Return an IRC log of the channel #general on this day."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -148,6 +148,40 @@ def test_elements_without_a_text_in_an_export_of_qqchatexporter(tmp_path):
     assert found[3].reply_to == "77"
 
 
+def test_a_forwarded_conversation_of_qqchatexporter_may_hold_onebot_messages(tmp_path):
+    """Since 5.5.66 it writes what NapCat's `get_forward_msg` answers: shuakami/qq-chat-exporter, commit 33ff54d,
+    plugins/qq-chat-exporter/lib/core/exporter/JsonExporter.ts and parser/MessageParser.ts."""
+
+    def node(card, *segments, **more):
+        sender = {"user_id": 10002, "nickname": "糖", "card": card}
+        message = [{"type": kind, "data": data} for kind, data in segments]
+        return {"message_id": 1, "message_type": "group", "sender": sender, "message": message, **more}
+
+    inner = node("里", ("text", {"text": "最里面"}))
+    forward = {
+        "title": "群聊的聊天记录",
+        "messages": [
+            node("", ("text", {"text": "明天见"}), raw_message="明天见"),
+            node(
+                "阿南", ("at", {"qq": "10003", "name": "花"}), ("text", {"text": " 好"}), ("image", {"file": "a.jpg"})
+            ),
+            node("阿东", ("forward", {"id": "9", "content": [inner]})),
+            {"sender": {"nickname": "老样子"}, "raw_message": "只有[CQ:face,id=1]文字"},
+            {"sender": {"nickname": "数组"}, "content": [{"type": "text", "data": {"text": "也行"}}]},
+        ],
+    }
+    document = {
+        "metadata": {"name": "QQChatExporter", "version": "5.5.66"},
+        "chatInfo": {"name": "", "type": "group", "peerUin": "556"},
+        "messages": [of_exporter(1, [{"type": "forward", "data": forward}], "[合并转发: 5条]")],
+    }
+    (found,) = catalogue.messages(written(tmp_path, "group.json", document))
+    assert found.text.split("\n") == [
+        "[合并转发] 群聊的聊天记录", "糖: 明天见", "阿南: @花 好[图片]", "阿东: [合并转发]", "  里: 最里面",
+        "老样子: 只有[表情]文字", "数组: 也行",
+    ]  # fmt: skip
+
+
 def test_forwarded_chats_inside_each_other_of_onebot():
     inner = {"type": "forward", "data": {"content": [{"type": "node", "data": {"nickname": "戊", "content": "里"}}]}}
     node = {"type": "node", "data": {"nickname": "丁", "content": [{"type": "text", "data": {"text": "外"}}, inner]}}

@@ -32,7 +32,8 @@ class Parsed:
 
     `room`: what the export says of its room here. `moves`: who came or went with this message. `deletes`: the id of an
     earlier message of the room that was recalled with this one. `corrected`: the correction of its link. `heard`: from
-    when until when an estimated message was said, by the store that the export comes from.
+    when until when an estimated message was said, by the store that the export comes from. `begins`: True for the
+    notice that the chat was created.
     """
 
     message: Message
@@ -44,6 +45,7 @@ class Parsed:
     deletes: str | None = None
     corrected: CorrectedLink | None = None
     heard: tuple[datetime, datetime] | None = None
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ class Likeness:
 
     `read`: messages that were read of the chat. `shared`: those of them that the room has or had. `meanwhile`: messages
     of the room from the time of the export. `speakers`: how many people spoke in the room or in the export, whichever
-    is less. `common`: people who spoke in both.
+    is less. `common`: people who spoke in both. `earlier`: True if the room has messages from before the chat was
+    created, as the export tells.
     """
 
     read: int
@@ -104,6 +105,7 @@ class Likeness:
     meanwhile: int
     speakers: int = 0
     common: int = 0
+    earlier: bool = False
 
     @property
     def is_same(self) -> bool:
@@ -113,7 +115,7 @@ class Likeness:
     @property
     def may_continue(self) -> bool:
         """True if the room may be an earlier or later part of the chat."""
-        return self.meanwhile == 0 and (self.common > 0 or self.speakers < _STRANGERS)
+        return self.meanwhile == 0 and not self.earlier and (self.common > 0 or self.speakers < _STRANGERS)
 
     @property
     def is_known(self) -> bool:

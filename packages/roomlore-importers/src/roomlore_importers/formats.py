@@ -30,7 +30,7 @@ from roomlore_importers import (
 )
 from roomlore_importers.export_files import Options, Source, Wanted
 from roomlore_importers.json_stream import sniff_objects
-from roomlore_importers.whatsapp import read_stamp
+from roomlore_importers.whatsapp_stamps import read_stamp
 
 Reader = Callable[[Source, Options, Position | None], Iterator[Item]]
 

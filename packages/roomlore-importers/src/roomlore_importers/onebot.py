@@ -258,11 +258,12 @@ def _decoded(value: object) -> Any:
 def _forwarded(kind: str, data: dict[str, Any], depth: int) -> str:
     """Return a forwarded conversation line by line, each with who said it, as far as the event holds it."""
     nodes = [data] if kind == "node" else objects(data.get("content", data.get("messages")))
-    lines = [] if depth >= _MAX_DEPTH else [line for node in nodes if (line := _line(node, depth + 1))]
+    lines = [] if depth >= _MAX_DEPTH else [line for node in nodes if (line := forwarded_line(node, depth + 1))]
     return "\n".join(("[合并转发]", *lines))
 
 
-def _line(node: dict[str, Any], depth: int) -> str:
+def forwarded_line(node: dict[str, Any], depth: int) -> str:
+    """Return who said what in a message of a forwarded conversation, '' if it holds no words."""
     record = obj(node.get("data")) if node.get("type") == "node" else node
     sender = obj(record.get("sender"))
     who = first_name(
@@ -274,7 +275,8 @@ def _line(node: dict[str, Any], depth: int) -> str:
         record.get("user_id"),
         record.get("uin"),
     )
-    text = _text(_segments(record.get("message", record.get("content"))), depth).strip()
+    content = next((record[key] for key in ("message", "content", "raw_message") if record.get(key)), None)
+    text = _text(_segments(content), depth).strip()
     return f"{who}: {text}".replace("\n", "\n  ") if text else ""
 
 

@@ -29,6 +29,7 @@ from roomlore_importers.export_files import (
     read_lines,
 )
 from roomlore_importers.json_stream import Event, Facts, Layout, Member, parse_object, read_json_lines, read_members
+from roomlore_importers.onebot import forwarded_line
 from roomlore_importers.shapes import (
     RECALL_NOTICE,
     Passage,
@@ -300,13 +301,18 @@ def _element(kind: str, data: dict[str, Any]) -> str:
 
 def _forwarded(data: dict[str, Any], depth: int) -> str:
     title = words(data.get("title"))
-    lines = [_line(message, depth) for message in objects(data.get("messages"))] if depth < _MAX_DEPTH else []
+    messages = objects(data.get("messages")) if depth < _MAX_DEPTH else []
+    lines = [line for message in messages if (line := _line(message, depth))]
     shown = data.get("preview")
     preview = [line for line in shown if isinstance(line, str)] if isinstance(shown, list) and not lines else []
     return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
 
 
 def _line(message: dict[str, Any], depth: int) -> str:
+    """Return who said what in a message of a forwarded conversation, which may be a OneBot message."""
+    parts = [message.get(key) for key in ("message", "content")]
+    if "raw_message" in message or any(isinstance(part, list) for part in parts):
+        return forwarded_line(message, depth + 1)
     content = obj(message.get("content"))
     nested = next(
         (obj(element.get("data")) for element in objects(content.get("elements")) if element.get("type") == "forward"),

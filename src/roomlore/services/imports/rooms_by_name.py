@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from roomlore.core.models import Message, Origin, Role
+from roomlore.core.audience import BEGINNING
+from roomlore.core.models import Origin, Role
 from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed
 from roomlore.core.reimport import Likeness, is_shared, room_for
 from roomlore.storage import Storage, UnitOfWork
@@ -49,18 +50,23 @@ class ChosenRooms:
 @dataclass(slots=True)
 class _Compared:
     """A chat as far as it is compared with a stored room. `rooms`: that room, or those of its numbered talks. `first`,
-    `last`: when its messages were sent, None if the export tells no time."""
+    `last`: when its messages were sent, None if the export tells no time. `begun`: when the chat was created, if the
+    export begins with that and the room does not have it."""
 
     room_id: str
     read: int = 0
     shared: int = 0
     first: datetime | None = None
     last: datetime | None = None
+    begun: datetime | None = None
     rooms: set[str] = field(default_factory=set)
     people: set[str] = field(default_factory=set)
 
-    def take(self, message: Message, stored: Origin | None) -> None:
+    def take(self, item: Parsed, stored: Origin | None) -> None:
         """Take in a message. `stored`: what is stored under its id."""
+        message = item.message
+        if item.begins and stored is None and not self.people:
+            self.begun = message.sent_at
         self.read += 1
         self.shared += is_shared(message, stored)
         self.rooms.add(message.room_id)
@@ -162,20 +168,20 @@ class RoomsByName:
             items.close()
 
     async def _take(self, compared: Sequence[_Compared], names: Collection[str], batch: Sequence[Item]) -> None:
-        messages_by_room: dict[str, list[Message]] = {}
+        items_by_room: dict[str, list[Parsed]] = {}
         for item in batch:
             if isinstance(item, Parsed):
-                messages_by_room.setdefault(item.message.room_id, []).append(item.message)
+                items_by_room.setdefault(item.message.room_id, []).append(item)
         async with self._storage.reading(self._tenant) as work:
             for stored_room in compared:
-                for room_id, messages in messages_by_room.items():
+                for room_id, items in items_by_room.items():
                     if room_id == stored_room.room_id or (
                         room_id not in names and _is_of(room_id, stored_room.room_id)
                     ):
-                        ids = [message.id for message in messages]
+                        ids = [item.message.id for item in items]
                         stored = await work.messages.origins(room_id=room_id, message_ids=ids)
-                        for message in messages:
-                            stored_room.take(message, stored.get(message.id))
+                        for item in items:
+                            stored_room.take(item, stored.get(item.message.id))
 
     async def _likenesses(self, chat: _Chat) -> dict[str, Likeness]:
         """Return how alike the chat and each stored room of its name are, without rooms that no message of it is in."""
@@ -192,6 +198,7 @@ class RoomsByName:
                         read=stored_room.read,
                         shared=stored_room.shared,
                         meanwhile=await self._meanwhile(work, stored_room, held),
+                        earlier=await self._earlier(work, stored_room, held),
                         speakers=min(len(spoke), len(stored_room.people)),
                         common=len(spoke & stored_room.people),
                     )
@@ -205,6 +212,11 @@ class RoomsByName:
         times = (compared.first, compared.last + _TICK)
         counts = await work.messages.sent_between(room_ids=held, times=times, most=compared.read)
         return sum(map(sum, counts.values()))
+
+    async def _earlier(self, work: UnitOfWork, compared: _Compared, held: Mapping[str, int]) -> bool:
+        """Return True if rooms have messages from before the chat was created."""
+        times = (BEGINNING, compared.begun) if compared.begun else ()
+        return any(map(any, (await work.messages.sent_between(room_ids=held, times=times, most=1)).values()))
 
 
 _TALK = r"-\d+"
@@ -228,6 +240,7 @@ def _added_up(likenesses: Sequence[Mapping[str, Likeness]]) -> dict[str, Likenes
             read=before.read + likeness.read,
             shared=before.shared + likeness.shared,
             meanwhile=before.meanwhile + likeness.meanwhile,
+            earlier=before.earlier or likeness.earlier,
             speakers=max(before.speakers, likeness.speakers),
             common=max(before.common, likeness.common),
         )
