@@ -103,6 +103,7 @@ def exported(told: dict[str, Any]) -> dict[str, Any]:
         "text": _parts(told),
         "reply_to_message_id": obj(told.get("reply_to_message")).get("message_id"),
         "author": told.get("author_signature"),
+        "quoted": told.get("quote") and "external_reply" in told and {"text": obj(told["quote"]).get("text")},
         "via_bot": _at(obj(told.get("via_bot")).get("username")),
         **_forward(told),
         **_media(told),

@@ -16,7 +16,7 @@ from roomlore_importers.json_stream import Event, Facts, JsonPath, Layout, Membe
 from roomlore_importers.shapes import attached, first_name, joined, kept, local_time, name, named, obj, objects, words
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
-_FACTS = ("forwarded_from", "saved_from", "via_bot", "author")
+_FACTS = ("forwarded_from", "saved_from", "via_bot", "author", "quoted")
 _KINDS = {
     "saved_messages": RoomKind.DIRECT,
     "personal_chat": RoomKind.DIRECT,
