@@ -1,6 +1,7 @@
 """What a bot gets and what an export of the same chat has are one conversation, whichever comes first."""
 
 import json
+import warnings
 from datetime import UTC, datetime
 from functools import partial
 
@@ -188,3 +189,35 @@ def test_a_poll_of_discord_is_kept():
     poll = {"question": {"text": "When?"}, "answers": [{"poll_media": {"text": "Sa"}}, {"poll_media": {"text": "So"}}]}
     [attachment] = discord_message({**GLOVE, "content": "", "poll": poll}).metadata["attachments"]
     assert attachment == {"type": "poll", "name": "When?", "caption": "Sa, So"}
+
+
+def test_an_object_of_discord_py_gives_what_its_json_gives():
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # it imports audioop
+        import discord
+    role = {"id": "77", "name": "guides", "permissions": "0", "position": 1, "color": 0, "hoist": False,
+            "managed": False, "mentionable": True,
+            "colors": dict.fromkeys(("primary_color", "secondary_color", "tertiary_color"), 0)}  # fmt: skip
+    channels = [{"id": own, "type": kind, "name": name, "position": 0, "user_limit": 0, "bitrate": 1}
+                for own, kind, name in (("7001", 0, "trips"), ("7005", 2, "huts"))]  # fmt: skip
+    state = discord.Client(intents=discord.Intents.none())._connection
+    guild = discord.Guild(state=state, data={"id": "1", "name": "Hikers", "roles": [role], "channels": channels})
+    own_id = str(discord.utils.time_snowflake(datetime(2026, 6, 1, 8, tzinfo=UTC)))
+    rest = {"tts": False, "mention_everyone": False, "flags": 0, "components": [], "id": own_id,
+            "timestamp": "2026-06-01T08:00:00+00:00"}  # fmt: skip
+    bare = {"discriminator": "0", "avatar": None}
+    nick = {"nick": "Ann the guide", "roles": [], "joined_at": None, "deaf": False, "mute": False, "flags": 0}
+    snapshot = {"type": 0, "embeds": [], "timestamp": rest["timestamp"], "edited_timestamp": None, "content": "a",
+                "attachments": [{"id": "1", "filename": "g.jpg", "url": "u", "size": 1, "proxy_url": ""}]}  # fmt: skip
+    told = [
+        rooms.DISCORD_LIVE[0] | {"content": "<@&77> <#7005> @7000000000000000001 <@900>", "member": nick,
+                                 "mentions": [{"id": "900", "username": "ann", **bare, "member": nick}]},
+        rooms.DISCORD_LIVE[3] | {"message_snapshots": [{"message": snapshot}]},
+        rooms.DISCORD_LIVE[1] | {"mentions": []},
+    ]  # fmt: skip
+    names = {"7005": "huts [voice]", "77": "guides", "900": "Ann the guide"}
+    texts = []
+    for event in ({**event, **rest, "author": {**event["author"], **bare}} for event in told):
+        held = discord.Message(state=state, channel=guild.get_channel(7001), data=event)
+        assert discord_message(held) == discord_message(event, names if event["mentions"] else None)
+        texts.append(discord_message(held).text)
+    assert texts == ["@guides #huts [voice] @7000000000000000001 @Ann the guide", "", "thanks <@!900>"]

@@ -65,9 +65,9 @@ _LEFT_OUT = "(File not included)"
 
 def live_message(update: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the message of an update, the update itself if it is a message, None if it holds none, or one whose kind
-    the Bot API does not know."""
+    the Bot API does not know. python-telegram-bot gives False and empty lists for what is not there."""
     told = obj(next((update[key] for key in _UPDATES if update.get(key)), None)) if "update_id" in update else update
-    given = {key: value for key, value in told.items() if value is not None}
+    given = {key: value for key, value in told.items() if value not in (None, False, [], ())}
     return given if given.keys() - set(_ABOUT) or not update else None
 
 

@@ -5,7 +5,7 @@ Sources: docs.discord.com/developers/resources/message; `DiscordChatExporter.Cor
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,7 +38,8 @@ def exported(told: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any] |
     if not author or number == _STARTER:
         return None
     people = objects(told.get("mentions"))
-    known = {name(who.get("id")): _called(who, obj(who.get("member"))) for who in people} | dict(names)
+    known = {name(who.get("id")): _called(who, obj(who.get("member"))) for who in people}
+    known |= {**obj(told.get("names")), **names}
     kind = _KINDS.get(number, name(number))
     snapshots = [obj(each.get("message")) for each in objects(told.get("message_snapshots"))]
     reference = obj(told.get("message_reference"))
@@ -125,7 +126,7 @@ def _plain(text: object, known: Mapping[str, str]) -> str:
 def as_json(message: Any) -> dict[str, Any]:
     """Return a message object of discord.py, or of a library made from it, as the gateway gives it, with the names of
     what it mentions."""
-    told = _snapshot(message) | {
+    told: dict[str, Any] = _snapshot(message) | {
         "id": name(getattr(message, "id", None)),
         "channel_id": name(getattr(getattr(message, "channel", None), "id", None)),
         "author": _user(getattr(message, "author", None)),
@@ -138,16 +139,24 @@ def as_json(message: Any) -> dict[str, Any]:
             {"message": _snapshot(each)} for each in getattr(message, "message_snapshots", None) or ()
         ],
     }
-    known = {f"<#{channel.id}>": f"#{_channel(channel)}" for channel in getattr(message, "channel_mentions", ())}
-    known |= {f"<@&{role.id}>": f"@{role.name}" for role in getattr(message, "role_mentions", ())}
-    for written, shown in known.items():
-        told["content"] = told["content"].replace(written, shown)
-    return told
+    return told | {"names": dict(_named(told, getattr(message, "guild", None)))}
 
 
-def _channel(channel: Any) -> str:
-    voice = getattr(getattr(channel, "type", None), "value", None) in _VOICE
-    return f"{channel.name} [voice]" if voice else str(channel.name)
+def _named(told: dict[str, Any], guild: Any) -> Iterator[tuple[str, str]]:
+    """Yield what the texts mention with its name, as far as the guild knows it."""
+    texts = (told["content"], *map(str, told["embeds"]), *map(str, told["message_snapshots"]))
+    for match in _MARKUP.finditer("\n".join(texts)) if guild is not None else ():
+        kind = (match["what"] or "").rstrip("!")
+        if kind:
+            find = {"@": guild.get_member, "@&": guild.get_role, "#": guild.get_channel_or_thread}[kind]
+            mentioned = find(int(match["id"]))
+            if mentioned is not None:
+                yield match["id"], _shown(mentioned)
+
+
+def _shown(mentioned: Any) -> str:
+    voice = getattr(getattr(mentioned, "type", None), "value", None) in _VOICE
+    return f"{mentioned.name} [voice]" if voice else str(getattr(mentioned, "display_name", mentioned.name))
 
 
 def _user(who: Any) -> dict[str, Any]:
