@@ -23,7 +23,8 @@ def message_of(event: Any) -> Message | None:
     if _is_onebot(raw):
         if raw["post_type"] != "message" or str(raw.get("user_id")) == str(raw.get("self_id")):
             return None
-        return replace(onebot_message(raw), room_id=event.unified_msg_origin)
+        message = onebot_message(raw)
+        return message and replace(message, room_id=event.unified_msg_origin)
     if not event.get_sender_id() or event.get_sender_id() == event.get_self_id():
         return None
     return _from_parts(event)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roomlore.core.attachments import attachment, caption_of, with_attachments
-from roomlore.core.intake import content_hash
+from roomlore.core.attachments import as_submitted, attachment, caption_of, with_attachments
+from roomlore.core.intake import content_hash, sort_out
 from roomlore.core.memory.reading import own_words
 from roomlore.core.search.query import indexed_words
 from roomlore_testkit.builders import message
@@ -65,3 +65,30 @@ def test_what_was_said_of_a_picture_is_found_and_extracted_and_changes_no_identi
     assert own_words(other) == "[picture map.png: the way to the hut]"
     assert content_hash(one) == content_hash(other)
     assert content_hash(one) != content_hash(message(1, text="", metadata={**plain, "caption": "other"}))
+
+
+CHANGES = [
+    {"reactions": {"👍": 2}},
+    {"pinned": True},
+    {"attachments": [{"type": "picture", "name": "photo_7.jpg", "url": "https://c.example/7?expires=1"}]},
+]
+
+
+@pytest.mark.parametrize("later", CHANGES)
+def test_what_changes_after_a_message_was_said_changes_no_identity(later):
+    said = message(1, text="look", metadata={"kind": "20"})
+    assert content_hash(said) == content_hash(message(1, text="look", metadata={"kind": "20"} | later))
+    assert content_hash(said) != content_hash(message(1, text="look", metadata={"kind": "23"} | later))
+
+
+def test_the_name_of_a_stickers_file_is_no_word_of_anybody():
+    held = [{"type": "sticker", "caption": "👍"}]
+    one, other = ({"caption": words, "attachments": held} for words in ("👍", "sticker.webp 👍"))
+    assert content_hash(message(1, text="", metadata=one)) == content_hash(message(1, text="", metadata=other))
+
+
+def test_what_an_earlier_version_stored_with_its_reactions_is_a_duplicate():
+    said = message(1, text="look", metadata={"reactions": {"👍": 2}})
+    former = content_hash(said, as_submitted)
+    assert former != content_hash(said)
+    assert sort_out([said], {said.id: former}).duplicates == [said.id]

@@ -10,7 +10,7 @@ from aiohttp import WSMsgType, web
 from doc_stand_in import StandIn
 
 BOT, ANN, LI, CHANNEL = "U900", "U1", "U2", "C500"
-NAMES = {ANN: "Ann", LI: "小李"}
+NAMES = {ANN: "Ann", LI: "小李", BOT: "Lore"}
 
 
 def said(number: int, who: str, text: str, channel: str = CHANNEL, **more: Any) -> dict[str, Any]:

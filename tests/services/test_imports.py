@@ -208,6 +208,21 @@ async def test_what_is_no_edit_of_the_stored_message_is_a_conflict(lore, tmp_pat
     assert [message.text for message in await lore.messages.page("r")] == ["text 1"]
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({"sender_name": "Ann"}, {"sender_name": "Anna"}),
+        ({}, {"metadata": {"caption": "a preview"}}),
+        ({"role": "system", "text": "invite members"}, {"role": "system", "text": "join group by link"}),
+    ],
+    ids=["another name", "a preview", "a notice in other words"],
+)
+async def test_a_message_that_an_export_tells_otherwise_is_the_same_one(lore, tmp_path, first, later):
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1, **first)]))
+    report = await lore.imports.run(write(tmp_path / "b.jsonl", [line(1, **later)]))
+    assert (report.duplicates, report.conflict_count) == (1, 0)
+
+
 async def test_an_edit_that_was_made_here_later_stays(lore, tmp_path):
     await lore.imports.run(write(tmp_path / "a.jsonl", [line(1)]))
     await lore.messages.edit("r", "1", text="changed here")

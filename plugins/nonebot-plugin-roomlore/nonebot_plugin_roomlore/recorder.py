@@ -105,8 +105,7 @@ class Recorder:
                 await self.lore.messages.delete(*recalled)
         elif notice in (_ADDED, _REMOVED):
             await self._moved(room, str(raw.get("user_id")), str(raw.get("self_id")), joined=notice == _ADDED)
-        elif raw.get("post_type") in ("message", "message_sent"):
-            message = onebot_message(raw)
+        elif raw.get("post_type") in ("message", "message_sent") and (message := onebot_message(raw)):
             if raw.get("roomlore_answers") and message.reply_to is None:
                 message = replace(message, reply_to=str(raw["roomlore_answers"]))
             await self.lore.messages.add(message, on_conflict="report")

@@ -225,6 +225,21 @@ def as_submitted(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**metadata, "attachments": left}
 
 
+_CHANGING = ("attachments", "location", "pinned", "quoted", "reactions")
+
+
+def lasting(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata by which a message is known again. Without what changes after it was said, such as reactions
+    and pins, and without what each program tells otherwise of the files: their addresses, the names that it made for
+    them, and the name of the file of a sticker."""
+    if metadata.keys().isdisjoint(_CHANGING):
+        return metadata
+    listed = metadata.get("attachments")
+    sticker = isinstance(listed, list) and any(isinstance(one, dict) and one.get("type") == "sticker" for one in listed)
+    left_out = (*_CHANGING, "caption") if sticker else _CHANGING
+    return {key: value for key, value in metadata.items() if key not in left_out}
+
+
 def counted_text(message: Message) -> str:
     """Return the text whose tokens count for the message: as a model reads it, or its words and what was said of all
     that it holds, whichever is longer."""

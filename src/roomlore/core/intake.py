@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring_ascii
+from typing import Any
 
-from roomlore.core.attachments import as_submitted
+from roomlore.core.attachments import as_submitted, lasting
 from roomlore.core.audience import BEGINNING
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
@@ -17,15 +18,18 @@ from roomlore.core.texts import Phrase
 HASH_DIGITS = 32
 
 
-def content_hash(message: Message) -> str:
-    """Return the first half of the SHA-256 (`HASH_DIGITS` hex digits) of everything the caller gave.
+_Metadata = Mapping[str, Any]
 
-    Arrival, tokens, edits, and descriptions and files of attachments do not count, and a `sent_at` that the caller did
-    not give counts as missing, so a stored message has the same hash as the submitted one. A naive time counts as UTC.
-    Raises `InvalidInput` if the metadata is not JSON.
+
+def content_hash(message: Message, counted: Callable[[_Metadata], _Metadata] = lasting) -> str:
+    """Return the first half of the SHA-256 (`HASH_DIGITS` hex digits) of what the caller gave and what lasts.
+
+    Arrival, tokens, edits, attachments, reactions and pins do not count, and a `sent_at` that the caller did not give
+    counts as missing, so a stored message has the same hash as the submitted one. A naive time counts as UTC. Raises
+    `InvalidInput` if the metadata is not JSON. `counted`: `as_submitted` gives the hash of earlier versions.
     """
     try:
-        canonical = _canonical(message)
+        canonical = _canonical(message, counted)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidInput("message_metadata_not_json", message=repr(message.id), why=exc) from exc
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:HASH_DIGITS]
@@ -34,7 +38,7 @@ def content_hash(message: Message) -> str:
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-def _canonical(message: Message) -> str:
+def _canonical(message: Message, counted: Callable[[_Metadata], _Metadata]) -> str:
     """Return the message as a JSON list, with its topic if it has one. The encoder of whole lists would be several
     times as slow."""
     quoted = encode_basestring_ascii
@@ -46,7 +50,7 @@ def _canonical(message: Message) -> str:
         f"{'null' if reply_to is None else quoted(reply_to)},{'null' if root_id is None else quoted(root_id)},"
         f"[{','.join(map(quoted, mentions)) if mentions else ''}],{'true' if message.has_tool_calls else 'false'},"
         f"{'null' if turn_id is None else quoted(turn_id)},"
-        f"{_ENCODE(dict(as_submitted(message.metadata))) if message.metadata else '{}'}{topic}]"
+        f"{_ENCODE(dict(counted(message.metadata))) if message.metadata else '{}'}{topic}]"
     )
 
 
@@ -255,7 +259,7 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
             intake.fresh.append(message)
         elif not before:
             intake.gone.append(message.id)
-        elif before == fingerprint:
+        elif before == fingerprint or (message.metadata and before == content_hash(message, as_submitted)):
             intake.duplicates.append(message.id)
         else:
             intake.conflicts.append(message.id)

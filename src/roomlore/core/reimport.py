@@ -10,7 +10,7 @@ from typing import Any
 from roomlore.core.attachments import as_submitted, attachments_of, caption_of
 from roomlore.core.intake import is_estimated
 from roomlore.core.json_values import texts_in
-from roomlore.core.models import Message, Origin, StoredMessage
+from roomlore.core.models import Message, Origin, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.privacy import count_marks
 
@@ -41,14 +41,14 @@ def compared(stored: StoredMessage, message: Message) -> Again:
         return Again.EDITED
     if was is not None and was != edited:
         return Again.OLDER
-    alike = _is_read_anew(stored, message) if was is None else _edited_alike(stored, message)
-    return Again.SAME if alike else Again.OTHER
+    return Again.SAME if stored.text == message.text or _is_read_anew(stored, message) else Again.OTHER
 
 
 def _is_read_anew(stored: StoredMessage, message: Message) -> bool:
-    """Return True if an earlier importer read the same of the export: its id was made of what stands there, or it kept
-    as words what is an attachment."""
-    if _DERIVED.fullmatch(message.id):
+    """Return True if another reader or an earlier importer had the same before it: it is a notice of the platform,
+    which a bot and an export word otherwise, its id was made of what stands there, or words were kept that are an
+    attachment."""
+    if stored.role is message.role is Role.SYSTEM or _DERIVED.fullmatch(message.id):
         return True
     held = bool(attachments_of(message)) and not message.text.strip()
     return held and _words(caption_of(message)) <= _words(f"{stored.text} {caption_of(stored)}")
@@ -70,15 +70,6 @@ def metadata_after(stored: StoredMessage, message: Message) -> Mapping[str, Any]
 
 def _marks(message: Message) -> int:
     return sum(map(count_marks, (message.text, *texts_in(message.metadata))))
-
-
-def _edited_alike(message: Message, other: Message) -> bool:
-    """Return True if the two have the same in all that an edit changes."""
-    return (message.text, message.mentions, as_submitted(message.metadata)) == (
-        other.text,
-        other.mentions,
-        as_submitted(other.metadata),
-    )
 
 
 def _sent_at_of(message: Message) -> datetime | None:

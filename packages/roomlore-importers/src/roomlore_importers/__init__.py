@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from roomlore.core.records import Bad, Item, LeftOut, Parsed, Position
     from roomlore.ports.exports import ExportFile, ExportListing
     from roomlore_importers.apart import keep_apart
+    from roomlore_importers.discord import discord_message
     from roomlore_importers.export_files import Options, Source
     from roomlore_importers.finding import find, find_exports
     from roomlore_importers.formats import FORMATS, Format
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from roomlore_importers.memories import read_memories
     from roomlore_importers.onebot import onebot_message, onebot_recall
     from roomlore_importers.opening import Import, detect, open_import
+    from roomlore_importers.slack import slack_message
+    from roomlore_importers.telegram import telegram_message
 
 __all__ = [
     "FORMATS",
@@ -34,6 +37,7 @@ __all__ = [
     "Position",
     "Source",
     "detect",
+    "discord_message",
     "find",
     "find_exports",
     "keep_apart",
@@ -42,11 +46,14 @@ __all__ = [
     "onebot_recall",
     "open_import",
     "read_memories",
+    "slack_message",
+    "telegram_message",
 ]
 
 _MODULES = {
     "roomlore.core.records": "Bad Item LeftOut Parsed Position",
     "roomlore_importers.apart": "keep_apart",
+    "roomlore_importers.discord": "discord_message",
     "roomlore_importers.export_files": "Options Source",
     "roomlore_importers.finding": "find find_exports",
     "roomlore_importers.formats": "FORMATS Format",
@@ -54,6 +61,8 @@ _MODULES = {
     "roomlore_importers.memories": "read_memories",
     "roomlore_importers.onebot": "onebot_message onebot_recall",
     "roomlore_importers.opening": "Import detect open_import",
+    "roomlore_importers.slack": "slack_message",
+    "roomlore_importers.telegram": "telegram_message",
     "roomlore.ports.exports": "ExportFile ExportListing",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}

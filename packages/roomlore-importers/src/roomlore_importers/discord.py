@@ -1,12 +1,14 @@
-"""DiscordChatExporter's JSON: one channel per file."""
+"""DiscordChatExporter's JSON: one channel per file; and messages of Discord's gateway."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
+from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Item, Parsed, Position, parse_time
+from roomlore_importers.discord_gateway import EVENTS, as_json, exported
 from roomlore_importers.export_files import Options, Source, derived_id
 from roomlore_importers.json_stream import Event, Facts, Layout, Member, read_members
 from roomlore_importers.shapes import attached, first_name, joined, kept, name, named, obj, objects, words
@@ -43,21 +45,9 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
     record = member.value
     if not isinstance(record.get("author"), dict) and not record.get("content") and "id" not in record:
         return member.bad("neither id, author nor content: not a Discord message")
-    author = obj(record.get("author"))
-    message = Message(
-        id=name(record.get("id")) or derived_id("discord", member.number, record),
-        room_id=options.room_id or member.facts.get("channel") or source.stem,
-        sender_id=first_name(author.get("id"), author.get("name")) or "unknown",
-        sender_name=first_name(author.get("nickname"), author.get("name")),
-        role=_role(record, author),
-        text=words(record.get("content")),
-        sent_at=parse_time(record.get("timestamp")),
-        reply_to=_reply(record, member.facts.get("channel", "")),
-        mentions=tuple(
-            mentioned for mention in objects(record.get("mentions")) if (mentioned := name(mention.get("id")))
-        ),
-        metadata=_metadata(record),
-    )
+    own_id = name(record.get("id")) or derived_id("discord", member.number, record)
+    channel = member.facts.get("channel", "")
+    message = _message(record, own_id, options.room_id or channel or source.stem, channel)
     kind = _KINDS.get(member.facts.get("type", ""))
     return Parsed(
         message,
@@ -65,6 +55,41 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         edited_at=parse_time(record.get("timestampEdited")),
         room=named(RoomFacts(kind) if kind else None, "" if options.room_id else member.facts.get("name", "")),
         moves=_moves(record, message),
+    )
+
+
+def discord_message(message: object, names: Mapping[str, str] | None = None) -> Message | None:
+    """Return a message of the gateway or the HTTP API (JSON), or one of discord.py and its kin, as an import of
+    DiscordChatExporter's export would store it. None for another event, for a part of a message that an edit gives,
+    and for the empty message that shows in a thread what it was begun from. Raise `InvalidInput` if it is no message.
+
+    `names`: of channels, roles and people that the JSON mentions without their names, by id. An object of discord.py
+    knows them.
+    """
+    if isinstance(message, Mapping) and message.get("t", EVENTS[0]) not in EVENTS:
+        return None
+    told = obj(message.get("d")) or dict(message) if isinstance(message, Mapping) else as_json(message)
+    own_id, channel = name(told.get("id")), name(told.get("channel_id"))
+    if not (own_id and channel):
+        raise InvalidInput("discord_message_invalid")
+    record = exported(told, names or {})
+    return None if record is None else _message(record, own_id, channel, channel)
+
+
+def _message(record: dict[str, Any], own_id: str, room_id: str, channel: str) -> Message:
+    author = obj(record.get("author"))
+    mentioned = (name(mention.get("id")) for mention in objects(record.get("mentions")))
+    return Message(
+        id=own_id,
+        room_id=room_id,
+        sender_id=first_name(author.get("id"), author.get("name")) or "unknown",
+        sender_name=first_name(author.get("nickname"), author.get("name")),
+        role=_role(record, author),
+        text=words(record.get("content")),
+        sent_at=parse_time(record.get("timestamp")),
+        reply_to=_reply(record, channel),
+        mentions=tuple(filter(None, mentioned)),
+        metadata=_metadata(record),
     )
 
 
@@ -127,7 +152,9 @@ def _attachments(record: dict[str, Any]) -> list[dict[str, Any]]:
         attached(kind="sticker", name=sticker.get("name"), url=sticker.get("sourceUrl"))
         for sticker in objects(record.get("stickers"))
     )
-    return [*files, *stickers]
+    poll = obj(record.get("poll"))
+    asked = [attached(kind="poll", name=poll.get("question"), caption=poll.get("answers"))] if poll else []
+    return [*files, *stickers, *asked]
 
 
 def _reactions(record: dict[str, Any]) -> dict[str, Any]:

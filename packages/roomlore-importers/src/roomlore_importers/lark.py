@@ -32,6 +32,7 @@ _HELD = {
     "vote": "poll", "location": "location",
 }  # fmt: skip
 _KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
+_RECEIVED = "im.message.receive_v1"
 _CAME = lazy_pattern(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
 _WENT = lazy_pattern(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
 
@@ -110,9 +111,12 @@ def _moves(record: dict[str, Any]) -> tuple[Move, ...]:
     return tuple(Move(person, bool(came), by_name=True) for person in people if isinstance(person, str) and person)
 
 
-def lark_message(event: Mapping[str, Any]) -> Message:
+def lark_message(event: Mapping[str, Any]) -> Message | None:
     """Return the message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same
-    would store it. Raise `InvalidInput` if it names no message or no chat."""
+    would store it. None for another event, such as a recall. Raise `InvalidInput` if it names no message or no
+    chat."""
+    if first_name(obj(event.get("header")).get("event_type"), _RECEIVED) != _RECEIVED:
+        return None
     record = _flat(dict(event))
     own_id, chat_id = name(record.get("message_id")), name(record.get("chat_id"))
     if not (own_id and chat_id):
@@ -251,13 +255,11 @@ def _filled(content: dict[str, Any]) -> str:
 
 
 def _named(text: str, people: list[dict[str, Any]]) -> str:
-    """Replace @_user_1 by the name, the longest keys first so that @_user_1 is not found in @_user_10."""
-    text = text.replace("@_all", "@所有人")
-    for mention in sorted(people, key=lambda item: -len(words(item.get("key")))):
-        key, person = words(mention.get("key")), words(mention.get("name"))
-        if key and person:
-            text = text.replace(key, f"@{person.removeprefix('@')}")
-    return text
+    """Replace keys such as @_user_1 by names, all at once: @_user_1 begins @_user_10, and a name may be like a key."""
+    pairs = ((words(person.get("key")), words(person.get("name"))) for person in people)
+    names = {key: called.removeprefix("@") for key, called in pairs if key and called} | {"@_all": "所有人"}
+    keys = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.sub(keys, lambda match: f"@{names[match[0]]}", text)
 
 
 def _attachment(kind: str, facts: dict[str, Any]) -> dict[str, Any]:

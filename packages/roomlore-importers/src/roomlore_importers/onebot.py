@@ -57,9 +57,18 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     yield from lines_or_document(source, options, resume_from, _from_lines, _from_document)
 
 
-def onebot_message(event: Mapping[str, Any]) -> Message:
+def onebot_message(event: Mapping[str, Any]) -> Message | None:
     """Return the message of a OneBot v11 message event, or of one message of `get_group_msg_history`, as an import of
-    the same would store it. Raise `InvalidInput` if it is no message."""
+    the same would store it: for a notice that somebody came, went or recalled a message, the system message. None for
+    another notice, a request and a heartbeat. Raise `InvalidInput` if it is no event.
+
+    Of a library's event hand over the message as the bot got it (`original_message` in NoneBot): others lack who was
+    mentioned and what was answered.
+    """
+    if event.get("notice_type"):
+        return _notice(dict(event), _room(dict(event)))
+    if event.get("request_type") or event.get("meta_event_type"):
+        return None
     message = _message(dict(event), None)
     if message is None:
         raise InvalidInput("onebot_message_invalid")
@@ -105,7 +114,7 @@ def _from_document(source: Source, options: Options, resume_from: Position | Non
 def _item(event: dict[str, Any], member: Member, options: Options) -> Item | None:
     kind = words(event.get("post_type"))
     if kind == "notice":
-        return _notice(event, member, options)
+        return _noticed(event, member, options)
     if kind not in (*_SPOKEN, ""):
         return None
     message = _message(event, options.room_id)
@@ -156,26 +165,30 @@ def _message(event: dict[str, Any], room_id: str | None) -> Message | None:
     )
 
 
-def _notice(event: dict[str, Any], member: Member, options: Options) -> Parsed | None:
+def _notice(event: dict[str, Any], room: str) -> Message | None:
     """Return a recall, or who came or went, as a system message; None for another notice."""
-    notice, room = words(event.get("notice_type")), options.room_id or _room(event)
-    recall, person = onebot_recall(event), name(event.get("user_id"))
+    notice, person = words(event.get("notice_type")), name(event.get("user_id"))
+    recall = onebot_recall(event)
     if not room or (recall is None and (notice not in _MOVED or not person)):
         return None
-    text, moves = "撤回了一条消息", tuple[Move, ...]()
-    if recall is None:
-        text = "加入了群聊" if _MOVED[notice] else _WENT.get(words(event.get("sub_type")), "退出了群聊")
-        text, moves = f"{person} {text}", (Move(person, _MOVED[notice]),)
-    message = Message(
+    moved = "加入了群聊" if _MOVED.get(notice) else _WENT.get(words(event.get("sub_type")), "退出了群聊")
+    return Message(
         id=derived_id("onebot", notice, room, event.get("time"), person, event.get("message_id")),
         room_id=room,
         sender_id=first_name(event.get("operator_id"), person) if recall else person,
         role=Role.SYSTEM,
-        text=text,
+        text="撤回了一条消息" if recall else f"{person} {moved}",
         sent_at=parse_time(event.get("time")),
     )
+
+
+def _noticed(event: dict[str, Any], member: Member, options: Options) -> Parsed | None:
+    message, recall = _notice(event, options.room_id or _room(event)), onebot_recall(event)
+    if message is None:
+        return None
     facts = None if options.room_id else _facts(event)
-    moves = () if options.room_id else moves
+    moved = _MOVED.get(words(event.get("notice_type")))
+    moves = () if moved is None or options.room_id else (Move(message.sender_id, moved),)
     return Parsed(message, member.position, room=facts, moves=moves, deletes=recall[1] if recall else None)
 
 

@@ -1,7 +1,7 @@
-"""A Slack export, as folder or zip: a folder for each channel, a file for each day."""
+"""A Slack export, as folder or zip: a folder for each channel, a file for each day; and events of a bot in Slack."""
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape, unescape
 from io import BytesIO
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
+from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
@@ -63,6 +64,7 @@ _PROGRAM_ENDS = (
     "_added",
 )
 _MARKUP = lazy_pattern(r"<([^<>\n]+)>")
+_BROADCASTS = ("!here", "!channel", "!everyone")
 _DIALLED = ("mailto:", "tel:")
 _BLOCK_MARKUP = {
     "user": ("user_id", "<@{}>"),
@@ -71,6 +73,7 @@ _BLOCK_MARKUP = {
     "broadcast": ("range", "<!{}>"),
     "emoji": ("name", ":{}:"),
     "date": ("fallback", "{}"),
+    "color": ("value", "{}"),
 }
 """How a text writes what a block holds in this field, by the kind of the part."""
 _INLINE = ("text", "link", *_BLOCK_MARKUP)
@@ -236,33 +239,72 @@ def _read_day(
 def _parsed(record: Any, file: str, number: int, directory: _Directory, position: Position, options: Options) -> Item:
     if not isinstance(record, dict) or not ({"ts", "text", "user"} & record.keys()):
         return Bad(position, number, f"{file}: neither ts, text nor user: not a Slack message", excerpt(str(record)))
-    people = directory.people
     channel = _order(file)[0]
-    prefix = f"{channel}/" if options.room_id else ""
-    stamp, root = name(record.get("ts")), name(record.get("thread_ts"))
-    sender = first_name(
-        record.get("user"), record.get("bot_id"), obj(record.get("comment")).get("user"), record.get("username")
-    )
-    gone = record.get("subtype") == "tombstone"
-    marked = "" if gone else words(record.get("text")) or _block_text(record.get("blocks"), 0)
-    message = Message(
-        id=prefix + (stamp or derived_id("slack", file, number, record)),
-        room_id=options.room_id or directory.ids.get(channel) or options.id_of(channel),
-        sender_id=sender or "unknown",
-        sender_name=_sender_name(record, sender, people),
-        role=_role(record, directory.bots),
-        text=_plain(marked, directory) or _attached_text(record, directory),
-        sent_at=parse_time(stamp),
-        root_id=prefix + root if root and root != stamp else None,
-        mentions=tuple(dict.fromkeys(_MENTION.findall(marked))),
-        metadata={"deleted": True} if gone else _metadata(record, directory),
-    )
+    sender = _sender(record)
+    own_id = name(record.get("ts")) or derived_id("slack", file, number, record)
+    room_id = options.room_id or directory.ids.get(channel) or options.id_of(channel)
     return Parsed(
-        message,
+        _message(record, own_id, room_id, f"{channel}/" if options.room_id else "", directory),
         position,
         edited_at=parse_time(obj(record.get("edited")).get("ts")),
         room=None if options.room_id else directory.rooms.get(channel),
         moves=() if options.room_id else _moves(record, sender, directory.bots),
+    )
+
+
+_EVENTS = ("message", "app_mention")
+_NO_MESSAGES = ("message_deleted", "message_replied")
+"""Events about a message that bring none."""
+
+
+def slack_message(
+    event: Mapping[str, Any], users: Mapping[str, Any] | None = None, channels: Mapping[str, Any] | None = None
+) -> Message | None:
+    """Return the message of a `message` event (alone or as the `event` of a callback), or of one of
+    `conversations.history` with its `channel`, as an import of an export would store it; of `message_changed`, the
+    message as it is now. None for another event. Raise `InvalidInput` if it names no channel or no `ts`.
+
+    `users`, `channels`: by id, the objects that `users.info` and `conversations.info` give, or only names. They are
+    needed for what an export knows from its lists: the names of the sender and of whoever is mentioned.
+    """
+    told = obj(obj(event.get("payload")).get("event")) or obj(event.get("event")) or dict(event)
+    if told.get("type", "message") not in _EVENTS or told.get("subtype") in _NO_MESSAGES:
+        return None
+    record = obj(told.get("message")) if told.get("subtype") == "message_changed" else told
+    own_id, room_id = name(record.get("ts")), name(told.get("channel"))
+    if not (own_id and room_id):
+        raise InvalidInput("slack_message_invalid")
+    return _message(record, own_id, room_id, "", _directory(users or {}, channels or {}))
+
+
+def _directory(users: Mapping[str, Any], channels: Mapping[str, Any]) -> _Directory:
+    people = {user: _person(account) if isinstance(account, dict) else name(account) for user, account in users.items()}
+    rooms = {room: name(about.get("name") if isinstance(about, dict) else about) for room, about in channels.items()}
+    bots = frozenset(user for user, account in users.items() if obj(account).get("is_bot") is True)
+    return _Directory(people, rooms, bots | {"USLACKBOT"}, {}, {})
+
+
+def _sender(record: dict[str, Any]) -> str:
+    return first_name(
+        record.get("user"), record.get("bot_id"), obj(record.get("comment")).get("user"), record.get("username")
+    )
+
+
+def _message(record: dict[str, Any], own_id: str, room_id: str, prefix: str, directory: _Directory) -> Message:
+    root, sender = name(record.get("thread_ts")), _sender(record)
+    gone = record.get("subtype") == "tombstone"
+    marked = "" if gone else words(record.get("text")) or _block_text(record.get("blocks"), 0)
+    return Message(
+        id=prefix + own_id,
+        room_id=room_id,
+        sender_id=sender or "unknown",
+        sender_name=_sender_name(record, sender, directory.people),
+        role=_role(record, directory.bots),
+        text=_plain(marked, directory) or _attached_text(record, directory),
+        sent_at=parse_time(name(record.get("ts"))),
+        root_id=prefix + root if root and root != own_id else None,
+        mentions=tuple(dict.fromkeys(_MENTION.findall(marked))),
+        metadata={"deleted": True} if gone else _metadata(record, directory),
     )
 
 
@@ -308,6 +350,8 @@ def _unmarked(inside: str, directory: _Directory) -> str:
         return "@" + (directory.people.get(target[1:]) or label or target[1:])
     if target.startswith("#"):
         return "#" + (label or directory.channels.get(target[1:]) or target[1:])
+    if target in _BROADCASTS:
+        return f"@{target[1:]}"
     if target.startswith("!"):
         return label if label else "@" + target[1:].removeprefix("subteam^").split("^")[0]
     if ":" not in target:
@@ -330,6 +374,9 @@ def _block_text(value: object, level: int) -> str:
         return words(block.get("text"))
     if kind == "link":
         return f"<{escape(words(block.get('url')).replace('|', '%7C'), quote=False)}|{_escaped(block, 'text')}>"
+    if kind == "date" and not block.get("fallback"):
+        at = parse_time(block.get("timestamp"))
+        return f"{at:%Y-%m-%d %H:%M} UTC" if at else ""
     if kind in _BLOCK_MARKUP:
         field, form = _BLOCK_MARKUP[kind]
         return form.format(_escaped(block, field))
@@ -387,7 +434,8 @@ def _metadata(record: dict[str, Any], directory: _Directory) -> dict[str, Any]:
         {
             "caption": _plain(joined((*titles, *(previews if words(record.get("text")) else ())), "\n"), directory),
             "attachments": [attachment for attachment in map(_file, files) if attachment],
-            "subtype": record.get("subtype"),
+            # The Events API calls a message with files so, exports and `conversations.history` do not.
+            "subtype": "" if record.get("subtype") == "file_share" else record.get("subtype"),
             "reactions": reactions,
             "topic": record.get("topic"),
         }

@@ -1,20 +1,22 @@
-"""Telegram Desktop's `result.json`: one chat, or all chats of an account."""
+"""Telegram Desktop's `result.json`: one chat, or all chats of an account; and messages of the Bot API."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
+from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Item, Parsed, Position, parse_time
+from roomlore_importers.bot_api import exported, live_message, room_of, topic_of
 from roomlore_importers.export_files import Options, Source, derived_id
 from roomlore_importers.json_stream import Event, Facts, JsonPath, Layout, Member, read_members
 from roomlore_importers.shapes import attached, first_name, joined, kept, local_time, name, named, obj, objects, words
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
-_FACTS = ("forwarded_from", "saved_from", "via_bot", "author")
+_FACTS = ("forwarded_from", "saved_from", "via_bot", "author", "quoted")
 _KINDS = {
     "saved_messages": RoomKind.DIRECT,
     "personal_chat": RoomKind.DIRECT,
@@ -118,28 +120,50 @@ def _parsed(member: Member, source: Source, options: Options, topics: _Topics) -
     chat = member.facts.get("chat") or source.stem
     prefix = f"{chat}/" if options.room_id and len(member.path) > 2 else ""
     own_id = name(record.get("id")) or derived_id("telegram", chat, member.number, record)
-    service = record.get("type") == "service"
-    message = Message(
+    message = _message(record, own_id, options.room_id or chat, prefix, topic, options, _role(record, member.facts))
+    return Parsed(
+        message,
+        member.position,
+        edited_at=_time(record, "edited", options),
+        room=None if prefix else named(_room(member.facts), "" if options.room_id else member.facts.get("name", "")),
+        moves=() if prefix or message.role is not Role.SYSTEM else _moves(record, message),
+    )
+
+
+def _message(
+    record: dict[str, Any], own_id: str, room_id: str, prefix: str, topic: str | None, options: Options, role: Role
+) -> Message:
+    answered = _answered(record)
+    return Message(
         id=prefix + own_id,
-        room_id=options.room_id or chat,
+        room_id=room_id,
         sender_id=first_name(record.get("from_id"), record.get("actor_id"), record.get("from"), record.get("actor"))
         or "unknown",
         sender_name=first_name(record.get("from"), record.get("actor")),
-        role=_role(record, member.facts),
-        text=_service_text(record) if service else _text(record.get("text")),
+        role=role,
+        text=_service_text(record) if role is Role.SYSTEM else _text(record.get("text")),
         sent_at=_time(record, "date", options),
         reply_to=prefix + answered if answered and answered != topic else None,
         topic_id=prefix + topic if topic else None,
         mentions=_mentions(record),
         metadata=_metadata(record),
     )
-    return Parsed(
-        message,
-        member.position,
-        edited_at=_time(record, "edited", options),
-        room=None if prefix else named(_room(member.facts), "" if options.room_id else member.facts.get("name", "")),
-        moves=() if prefix or not service else _moves(record, message),
-    )
+
+
+def telegram_message(update: Mapping[str, Any]) -> Message | None:
+    """Return the message of an update of the Bot API, or of a message of it, as an import of Telegram Desktop's export
+    would store it; of an edited one, the message as it is now. None for another update. Raise `InvalidInput` if it has
+    no chat or no id. For an object of python-telegram-bot pass `update.to_dict()`.
+    """
+    told = live_message(update)
+    if told is None:
+        return None
+    chat, own_id = obj(told.get("chat")), name(told.get("message_id"))
+    if not (own_id and name(chat.get("id"))):
+        raise InvalidInput("telegram_message_invalid")
+    record = exported(told)
+    role = Role.SYSTEM if record["type"] == "service" else Role.USER
+    return _message(record, own_id, room_of(chat), "", topic_of(told, record), Options(), role)
 
 
 def _role(record: dict[str, Any], facts: Facts) -> Role:
@@ -254,7 +278,9 @@ def _attachments(record: dict[str, Any]) -> list[dict[str, Any]]:
         caption=joined((record.get("title"), record.get("performer"), record.get("sticker_emoji"))),
         file="" if place.startswith("(") else place,
     )
-    return [attachment for attachment in (file, _poll(record), _place(record), _contact(record)) if attachment]
+    thrown = attached(kind="sticker" if record.get("dice") else "", caption=record.get("dice"))
+    held = (file, _poll(record), _place(record), _contact(record), thrown)
+    return [attachment for attachment in held if attachment]
 
 
 def _poll(record: dict[str, Any]) -> dict[str, Any]:
