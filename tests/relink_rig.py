@@ -31,7 +31,7 @@ async def opened(
 ) -> AsyncIterator[roomlore.Lore]:
     """A store where this model links, and links anew in pieces of this size."""
     with tuned(index_lease_seconds=0.2), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resources, "load_link_model", lambda: model)
+        patch.setattr(resources, "load_link_model", lambda **_: model)
         patch.setattr(rebuild, "_PIECE", piece)
         async with roomlore.open(url, background=background) as lore:
             yield lore
