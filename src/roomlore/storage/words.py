@@ -7,9 +7,7 @@ number. The key of its room is its prefix, so that rooms have separate words.
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import (
@@ -40,6 +38,7 @@ from roomlore.core.models import Message, MessageType, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postings
 from roomlore.core.search.query import indexed_words
+from roomlore.core.text import Memo
 from roomlore.storage import schema
 from roomlore.storage.engine import (
     Connection,
@@ -77,8 +76,7 @@ each occurrence. This many characters always fit."""
 _UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Spelled:
+class Spelled(NamedTuple):
     """A message's words in the form that its engine stores. `length`: the number of words, at most `MAX_LENGTH`."""
 
     arrival: int
@@ -86,11 +84,13 @@ class Spelled:
     words: str
 
 
-@lru_cache(maxsize=1 << 16)
 def spell(word: str) -> str:
     """Return the word in safe characters, different for different words; '' for a word that is never indexed: an empty
     one, or more than 128 characters."""
     return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
+
+
+_spelled = Memo(spell)
 
 
 def before(room_key: int) -> str:
@@ -99,7 +99,7 @@ def before(room_key: int) -> str:
 
 
 def spell_message(message: Message, room_key: int, dialect: Dialect, arrival: int) -> Spelled:
-    words = _fitting([spelled for word in indexed_words(message) if (spelled := spell(word))])
+    words = _fitting(list(filter(None, map(_spelled.__getitem__, indexed_words(message)))))
     text = " ".join(words) if dialect.name == "sqlite" else _vector_text(words, before(room_key))
     return Spelled(arrival, min(len(words), MAX_LENGTH), text)
 
