@@ -31,6 +31,7 @@ _SMALL_TALK = lazy_pattern(
     rf"|{lexicon.forms('small_talk', 'en')}\b|{lexicon.forms('small_talk', 'zh')})*+"
 )
 _COURTESY = 60
+_SILENT = (Role.SYSTEM, Role.TOOL)
 _EVERYBODY = frozenset({"all", "@all", "_all", "everyone", "here", "channel", "@everyone", "@here"})
 
 
@@ -244,7 +245,7 @@ def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> 
 def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInfo | None) -> MessageType:
     """Classify the message: first notices, then questions, then courtesies. A message that answers somebody is an
     answer; all else is discussion."""
-    if message.role in (Role.SYSTEM, Role.TOOL) or _is_notice(folded):
+    if message.role in _SILENT or _is_notice(folded):
         return MessageType.NOTIFICATION
     if asks(folded):
         return MessageType.QUESTION

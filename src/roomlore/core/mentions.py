@@ -170,6 +170,8 @@ _ADDRESS = lazy_pattern(r"[^:,\n]{1,64}?(?=\s?[:,])")
 _BETWEEN = lazy_pattern(r"[\s,:]*")
 # What joins the names of several who are addressed.
 _JOINED = lazy_pattern(r"\s*[/&+]\s*|\s+and\s+|\s*[和跟]\s*")
+# A mark with which people are addressed.
+_CALL = lazy_pattern(r"[@:,]")
 # Chinese characters in a row.
 _HAN_RUN = lazy_pattern(f"[{HAN}]{{2,}}")
 
@@ -184,6 +186,9 @@ class Mentions(NamedTuple):
     people: tuple[str, ...] = ()
     addressed: tuple[str, ...] = ()
     everyone: bool = False
+
+
+_NOBODY = Mentions()
 
 
 class _Reading:
@@ -265,14 +270,12 @@ class _Reading:
             if name:
                 yield name
 
-    def bare(self) -> Iterator[str]:
+    def bare(self) -> list[str]:
         known = self._names
         nicks = (_ASCII_NICK if self.text.isascii() else _NICK).findall(self.text)
-        for nick in [nick for nick in nicks if nick in known or not nick.isalnum()]:
-            if sender := self._bare(nick):
-                yield sender
-        if not self.text.isascii():
-            yield from self._bare_han()
+        senders = [self._bare(nick) for nick in nicks if nick in known or not nick.isalnum()]
+        senders += [] if self.text.isascii() else self._bare_han()
+        return [sender for sender in senders if sender]
 
     def _bare(self, name: str) -> str | None:
         """Return the sender with this name, unless it is more likely an ordinary word."""
@@ -281,14 +284,14 @@ class _Reading:
             return None
         return None if name.isdigit() else sender
 
-    def _bare_han(self) -> Iterator[str]:
+    def _bare_han(self) -> Iterator[str | None]:
         """Yield known Chinese names of two or more characters that end at the end of a word."""
         for run in _HAN_RUN.findall(self.text):
             starts = [0, *accumulate(map(len, segment(run)))]
             names = [run[start:end] for place, start in enumerate(starts) for end in starts[place + 1 : place + 5]]
             for name in names:
-                if name in self._names and len(name) > 1 and (sender := self._bare(name)):
-                    yield sender
+                if name in self._names and len(name) > 1:
+                    yield self._bare(name)
 
 
 def _ends(text: str, end: int) -> bool:
@@ -311,8 +314,11 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     end of a word. E-mail addresses name nobody.
     """
     reading = _Reading(text, names)
+    bare = reading.bare()
+    if not bare and reading.text.isascii() and _CALL.search(reading.text) is None:
+        return _NOBODY
     addressed = dict.fromkeys(reading.addressed())
-    people = dict.fromkeys(chain(addressed, reading.at_signs(), reading.bare()))
+    people = dict.fromkeys(chain(addressed, reading.at_signs(), bare))
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
 
 
