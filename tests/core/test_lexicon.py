@@ -5,7 +5,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,7 +63,9 @@ def test_a_text_has_a_hint_of_what_it_says(name, finds):
     assert [text for text in texts if not finds(fold(text))] == []
 
 
-@pytest.mark.parametrize(("name", "language"), [("call", "en"), ("question", "zh"), ("thanking", "en"), ("thanking", "zh")])
+@pytest.mark.parametrize(
+    ("name", "language"), [("call", "en"), ("question", "zh"), ("thanking", "en"), ("thanking", "zh")]
+)
 @given(drawn=st.data())
 def test_every_text_of_an_entry_has_a_hint(name, language, drawn):
     text = drawn.draw(st.from_regex(lexicon.alternatives(name, language)))

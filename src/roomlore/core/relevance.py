@@ -143,8 +143,8 @@ def partners(
     """Return the people whom the sender addressed or answered (by a platform reply or a quotation) in the last 10
     messages of the room.
 
-    `before`: the messages before it in order of arrival, with their features; only the last 10 count. `sender_of`: the sender of the
-    message with an id, None if unknown.
+    `before`: the messages before it in order of arrival, with their features; only the last 10 count. `sender_of`: the
+    sender of the message with an id, None if unknown.
     """
     people: dict[str | None, None] = {}
     for earlier, features in before[-CONTINUITY_MESSAGES:]:

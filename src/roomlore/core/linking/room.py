@@ -14,6 +14,7 @@ from roomlore.core.audience import Window, covers
 from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
+from roomlore.core.linking.reading import read_ahead
 from roomlore.core.linking.window import UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
@@ -23,7 +24,7 @@ _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
 _SOON_MADE = 16
 """The number of entries from which a window is built in less than a millisecond."""
-_READ_AT_ONCE = 64
+_READ_AT_ONCE = 128
 """Messages of a batch that are read before they are linked. Linking is so much work that each message would be read as
 slowly as a first one: the processor then holds nothing of what reading takes."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES, _KEYWORD_BYTES = 20_000, 1_200, 800, 70
@@ -236,7 +237,9 @@ class Arrivals:
         previous = state.entries[-1].message if state.entries else None
         for first in range(0, len(messages), _READ_AT_ONCE):
             part, batch = slice(first, first + _READ_AT_ONCE), list[StoredMessage]()
-            for arrival, (message, count) in enumerate(zip(messages[part], tokens[part], strict=True), state.next_arrival):
+            for arrival, (message, count) in enumerate(
+                zip(messages[part], tokens[part], strict=True), state.next_arrival
+            ):
                 previous = as_stored(message, arrival=arrival, tokens=count, previous=previous, now=now)
                 batch.append(previous)
             self._take_all(batch)
@@ -255,8 +258,10 @@ class Arrivals:
         before = [(entry.message, entry.features) for entry in state.last(CONTINUITY_MESSAGES)]
         senders: dict[str, str] = {}
         for stored in batch:
-            spoken_to = partners(stored, before, lambda known: senders.get(known) or state.sender_of(known, len(senders)))
-            before.append((stored, analyse(stored, state.participants, spoken_to)))
+            spoken_to = partners(stored, before, lambda one: senders.get(one) or state.sender_of(one, len(senders)))
+            features = analyse(stored, state.participants, spoken_to)
+            read_ahead(stored, features)
+            before.append((stored, features))
             state.participants.see(stored.sender_id, stored.sender_name)
             senders[stored.id] = stored.sender_id
         return [features for _, features in before[-len(batch) :]]
