@@ -10,9 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
-from roomlore.core.linking.reading import stemmed
 from roomlore.core.models import Role
-from roomlore.core.text import ENGLISH
+from roomlore.core.text import ENGLISH, stemmed
 from training.rooms import LabelledRoom
 
 _CHARACTERS = (

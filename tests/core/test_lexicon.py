@@ -5,9 +5,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roomlore.core import lexicon, safety
-from roomlore.core.text import fold
+from roomlore.core.text import fold, has_any
 
 ROWS = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in Path(__file__).parent.glob("lexicon/*.toml")}
 ENTRIES = [(language, name) for language, entries in lexicon.languages().items() for name in entries]
@@ -59,3 +61,12 @@ def test_whole_words_are_found_in_all_languages():
 def test_a_text_has_a_hint_of_what_it_says(name, finds):
     texts = [text for rows in ROWS.values() for text in rows.get(name, {"must": []})["must"]]
     assert [text for text in texts if not finds(fold(text))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "language"), [("call", "en"), ("question", "zh"), ("thanking", "en"), ("thanking", "zh")]
+)
+@given(drawn=st.data())
+def test_every_text_of_an_entry_has_a_hint(name, language, drawn):
+    text = drawn.draw(st.from_regex(lexicon.alternatives(name, language)))
+    assert has_any(text, lexicon.words(f"{name}_hint"))

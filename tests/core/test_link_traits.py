@@ -77,6 +77,12 @@ def test_the_lean_of_a_text_is_that_of_its_script() -> None:
     assert abs(reading("deploy 挂了").lean) < 0.2
 
 
+@given(st.lists(st.sampled_from(["tea", "ok", "it's", "été", "茶", "か", "кто", "a.b", "http", "@bo", " ", ",", "\n"])))
+def test_a_figure_says_nothing_of_the_script(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert reading(f"{text} 1").lean == reading(text).lean
+
+
 @pytest.mark.parametrize("text", ["", "+1", "ok", "😀", "https://example.org/a", "@anna", "@李雷 👍"])
 def test_what_says_nothing_of_a_script_leans_nowhere(text: str) -> None:
     assert reading(text).lean == 0

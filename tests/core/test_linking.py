@@ -18,7 +18,7 @@ from roomlore.core.linking.features import PAIR, SELF, view
 from roomlore.core.linking.model import MAX_FOR_NEW, answers, likeliest, link, select
 from roomlore.core.linking.room import RoomState
 from roomlore.core.linking.window import SIZE, RoomWindow
-from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, Room, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Role, Room, StoredMessage
 
 MODEL = load_link_model()
 START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
@@ -411,6 +411,27 @@ def test_a_topic_whose_messages_have_left_the_window_begins_anew() -> None:
     room = [said(1, "anna", "disk full?", topic_id="a"), *(said(n, PEOPLE[n % 8], "hi all") for n in range(2, 420))]
     last = follow([*room, said(420, "bo", "disk full too?", topic_id="a")])[-1].link
     assert (last.kind, last.parent) == (LinkKind.NEW, None)
+
+
+def test_messages_that_are_read_ahead_know_what_they_know_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roomlore.core.linking.room.WINDOW", 12)
+    monkeypatch.setattr("roomlore.core.linking.room._READ_AT_ONCE", 10)
+    rng = np.random.default_rng(5)
+    back = rng.integers(1, 16, 90).tolist()
+    room = [
+        Message(id=f"m{n}", room_id="r", sender_id=PEOPLE[n % 7], text=LINES[n % 9], reply_to=f"m{n - back[n]}")
+        for n in range(90)
+    ]
+
+    def features_by(count: int) -> list[MessageFeatures]:
+        arrivals = state_of([]).begin((), ())
+        for first in range(0, len(room), count):
+            batch = room[first : first + count]
+            arrivals.absorb(batch, tokens=[1] * len(batch), now=START)
+        return [entry.features for entry in arrivals.entries]
+
+    assert features_by(90) == features_by(7) == features_by(1)
+    assert sum(len(one.partners) for one in features_by(1)) > 20
 
 
 def state_of(entries: list[Entry]) -> RoomState:

@@ -19,7 +19,7 @@ SCORER = RelevanceScorer()
 def talking(target, before):
     """The target with the partners that the messages before it give it."""
     senders = {one.message.id: one.message.sender_id for one in before}
-    known = partners(target.message, before, senders.get)
+    known = partners(target.message, [(one.message, one.features) for one in before], senders.get)
     return replace(target, features=replace(target.features, partners=known))
 
 

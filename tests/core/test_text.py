@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from roomlore.core.text import (
     MAX_KEYWORDS,
+    Memo,
     fitting,
     fold,
     graphemes,
@@ -23,6 +24,7 @@ from roomlore.core.text import (
     sentences,
     singular,
     stem,
+    terms,
     truncate,
     words,
 )
@@ -72,6 +74,20 @@ GOLDEN_WORDS = [
 ]
 
 
+class TestMemo:
+    def test_a_word_is_computed_once_and_a_long_one_is_not_kept(self):
+        calls = []
+        memo = Memo(lambda word: calls.append(word) or len(word))
+        assert [memo["tea"], memo["tea"], memo["a" * 200], memo["a" * 200]] == [3, 3, 200, 200]
+        assert calls == ["tea", "a" * 200, "a" * 200]
+
+    def test_a_full_one_is_emptied(self, monkeypatch):
+        monkeypatch.setattr("roomlore.core.text._MOST_KEPT", 4)
+        memo = Memo(str.upper)
+        assert [memo[letter] for letter in "abcdef"] == list("ABCDEF")
+        assert dict(memo) == {"e": "E", "f": "F"}
+
+
 class TestWords:
     def test_golden(self):
         with all_cases() as case:
@@ -91,11 +107,11 @@ class TestWords:
         assert "鱻" in words("鱻龘龘")
         assert set(words("鱻龘")) & set(words("吃鱻龘了"))
 
-    @given(st.text(st.sampled_from("az09_ -'.:/\\@=+#&~>?(\n\x1a")).map(lambda text: text.replace("://", ":")))
+    @given(st.lists(st.sampled_from([*"az09_ -'.:/\\@=+#&~>?(\n\x1a", "://", "http"])).map("".join))
     @example("c++ c# std::vector a->b can't user's x.y/z_1 q=2&r")
     def test_plain_ascii_is_read_as_it_is_beside_other_text(self, text):
-        assert words(f"{text}\n好吃")[: len(words(text))] == words(text)
-        assert keywords(f"{text}\n好吃")[: len(keywords(text))] == keywords(text)
+        for read in (words, keywords, terms):
+            assert list(read(f"{text}\n好吃")[: len(read(text))]) == list(read(text))
 
     @given(ANYTHING)
     @example("\u0345" * 40)

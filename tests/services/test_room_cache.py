@@ -31,7 +31,7 @@ def state(room: Room, messages: int) -> RoomState:
     arrivals = made.begin((), ())
     for number in range(messages):
         said = Message(id=str(number), room_id=room.room_id, sender_id="ann", text=f"word {number}")
-        arrivals.absorb(said, tokens=2, now=NOW)
+        arrivals.absorb([said], tokens=[2], now=NOW)
     return made
 
 
@@ -63,7 +63,7 @@ def test_links_that_change_later_leave_the_count_of_bytes_right():
     for number in range(0, 600, 2):
         for name, more in ((number + 1, {"reply_to": str(number), "root_id": f"none {number}"}), (number, {})):
             said = Message(id=str(name), room_id="a", sender_id=f"p{name % 7}", text="the same words again", **more)
-            arrivals.absorb(said, tokens=2, now=NOW)
+            arrivals.absorb([said], tokens=[2], now=NOW)
     counted = made.woken().size_bytes()
     again = RoomState(model=MODEL, room=room("a"), participants={}, entries=made.entries).woken()
     people = len(made.participants) - len(again.participants)
@@ -105,7 +105,7 @@ def test_a_window_made_anew_links_as_the_one_that_was_let_go():
     entries = []
     for one in (going_on, resting):
         arrivals = one.begin((), ())
-        arrivals.absorb(said, tokens=2, now=NOW)
+        arrivals.absorb([said], tokens=[2], now=NOW)
         entries.append(arrivals.entries)
     assert entries[0] == entries[1]
 

@@ -11,7 +11,7 @@ from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Entry, Message, MessageFeatures, MessageType, ReplyInfo, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import from_record, with_own_names
-from roomlore.core.text import HAN, asks, fold, greets, head, keywords, requests, thanks
+from roomlore.core.text import HAN, asks, fold, greets, has_any, head, keywords, requests, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
 # What a nick adds after a bar or in brackets; a bar that begins it is a part of the name.
@@ -31,6 +31,7 @@ _SMALL_TALK = lazy_pattern(
     rf"|{lexicon.forms('small_talk', 'en')}\b|{lexicon.forms('small_talk', 'zh')})*+"
 )
 _COURTESY = 60
+_SILENT = (Role.SYSTEM, Role.TOOL)
 _EVERYBODY = frozenset({"all", "@all", "_all", "everyone", "here", "channel", "@everyone", "@here"})
 
 
@@ -191,7 +192,7 @@ class MessageAnalyzer:
 
 
 def _without(sender_id: str, people: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(person for person in people if person and person != sender_id))
+    return tuple(dict.fromkeys([person for person in people if person and person != sender_id]))
 
 
 def _topics(message: Message, named: tuple[str, ...], participants: Participants) -> tuple[str, ...]:
@@ -199,6 +200,8 @@ def _topics(message: Message, named: tuple[str, ...], participants: Participants
     text, names = TAG.sub(" ", message.text) if "<" in message.text else message.text, participants.names
     caption = caption_of(message)
     terms = keywords(f"{text}\n{caption}" if caption else text)
+    if not named:
+        return terms
     return tuple(keyword for keyword in terms if keyword not in named and names.get(keyword) not in named)
 
 
@@ -242,7 +245,7 @@ def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> 
 def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInfo | None) -> MessageType:
     """Classify the message: first notices, then questions, then courtesies. A message that answers somebody is an
     answer; all else is discussion."""
-    if message.role in (Role.SYSTEM, Role.TOOL) or _is_notice(folded):
+    if message.role in _SILENT or _is_notice(folded):
         return MessageType.NOTIFICATION
     if asks(folded):
         return MessageType.QUESTION
@@ -262,7 +265,7 @@ def _is_notice(folded: str) -> bool:
     start = max(0, blank - 2)
     if _NOTICE.match(folded, start):
         return True
-    return any(word in folded for word in _CHANGES) and _CHANGE.match(folded, start) is not None
+    return has_any(folded, _CHANGES) and _CHANGE.match(folded, start) is not None
 
 
 def _is_casual(folded: str) -> bool:

@@ -137,6 +137,8 @@ def caption_of(message: Message) -> str:
 def found_words(message: Message) -> str:
     """Return the words beside the text by which a message is found: the caption, what was said of the attachments, the
     options of polls, and the names of places and contacts. Counts of votes and coordinates are none."""
+    if not message.metadata:
+        return ""
     caption = caption_of(message)
     texts = (
         part

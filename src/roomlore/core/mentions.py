@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from roomlore.core import lexicon
@@ -113,8 +114,8 @@ def sounds_like_agent(name: str) -> bool:
 
 _MAX_NAME = 64
 _MAX_MENTIONS = 100
-_ISOLATES = dict.fromkeys(range(0x2066, 0x206A))
-"""Marks that isolate the direction of a name from the text around it, as WhatsApp writes names."""
+# A mark that isolates the direction of a name from the text around it, as WhatsApp writes names.
+_ISOLATE = lazy_pattern("[\u2066-\u2069]")
 # A mention as Slack, Discord or OneBot writes it.
 TAG = lazy_pattern(
     r"<@!?(?P<id>[^\s<>|]{1,64})(?:\|[^<>]{0,64})?>|<!(?P<all>here|channel|everyone)(?:\|[^<>]{0,64})?>"
@@ -169,12 +170,13 @@ _ADDRESS = lazy_pattern(r"[^:,\n]{1,64}?(?=\s?[:,])")
 _BETWEEN = lazy_pattern(r"[\s,:]*")
 # What joins the names of several who are addressed.
 _JOINED = lazy_pattern(r"\s*[/&+]\s*|\s+and\s+|\s*[和跟]\s*")
+# A mark with which people are addressed.
+_CALL = lazy_pattern(r"[@:,]")
 # Chinese characters in a row.
 _HAN_RUN = lazy_pattern(f"[{HAN}]{{2,}}")
 
 
-@dataclass(frozen=True, slots=True)
-class Mentions:
+class Mentions(NamedTuple):
     """The people named in a text, in order, each once.
 
     `people`: sender ids, or for an unknown `@name` the name as written, folded. `addressed`: those that the text begins
@@ -186,6 +188,9 @@ class Mentions:
     everyone: bool = False
 
 
+_NOBODY = Mentions()
+
+
 class _Reading:
     """Reads one text with the names of one room."""
 
@@ -194,7 +199,7 @@ class _Reading:
         self._tagged: dict[str, str] = {}
         self.everyone = False
         raw = text[:READ_LIMIT]
-        raw = raw if raw.isascii() else raw.translate(_ISOLATES)
+        raw = raw if raw.isascii() else _ISOLATE.sub("", raw)
         self.text = head(TAG.sub(self._untag, raw) if "<" in raw else raw)
 
     def _untag(self, tag: re.Match[str]) -> str:
@@ -236,13 +241,15 @@ class _Reading:
         if self.text.startswith("@", at):
             name, end = self.named_at(at + 1)
             return ([name] if name else []), (end if end > at + 1 else at)
-        called = _ADDRESS.match(self.text, at)
-        senders = self._called(called[0], self.text[called.end() :].lstrip()[:1]) if called else []
-        if called and senders:
-            return senders, called.end()
-        first = _FIRST_WORD.match(self.text, at)
-        sender = self._bare(first[0]) if first else None
-        return ([sender], first.end()) if first and sender else ([], at)
+        beginning = self.text[at : at + _MAX_NAME + 2]
+        if ":" in beginning or "," in beginning:
+            called = _ADDRESS.match(self.text, at)
+            senders = self._called(called[0], self.text[called.end() :].lstrip()[:1]) if called else []
+            if called and senders:
+                return senders, called.end()
+        first = "".join(self.text[at:].split(None, 1)[:1])
+        sender = self._bare(first)
+        return ([sender], at + len(first)) if sender and _FIRST_WORD.match(self.text, at) else ([], at)
 
     def _called(self, name: str, mark: str) -> list[str]:
         if mark == "," and (name in ENGLISH or name in CHINESE or name in INTERJECTIONS):
@@ -263,13 +270,12 @@ class _Reading:
             if name:
                 yield name
 
-    def bare(self) -> Iterator[str]:
+    def bare(self) -> list[str]:
         known = self._names
-        for nick in (_ASCII_NICK if self.text.isascii() else _NICK).findall(self.text):
-            if (nick in known or not nick.isalnum()) and (sender := self._bare(nick)):
-                yield sender
-        if not self.text.isascii():
-            yield from self._bare_han()
+        nicks = (_ASCII_NICK if self.text.isascii() else _NICK).findall(self.text)
+        senders = [self._bare(nick) for nick in nicks if nick in known or not nick.isalnum()]
+        senders += [] if self.text.isascii() else self._bare_han()
+        return [sender for sender in senders if sender]
 
     def _bare(self, name: str) -> str | None:
         """Return the sender with this name, unless it is more likely an ordinary word."""
@@ -278,15 +284,14 @@ class _Reading:
             return None
         return None if name.isdigit() else sender
 
-    def _bare_han(self) -> Iterator[str]:
+    def _bare_han(self) -> Iterator[str | None]:
         """Yield known Chinese names of two or more characters that end at the end of a word."""
         for run in _HAN_RUN.findall(self.text):
-            pieces = segment(run)
-            for first in range(len(pieces)):
-                for last in range(first + 1, min(first + 4, len(pieces)) + 1):
-                    name = "".join(pieces[first:last])
-                    if len(name) > 1 and (sender := self._bare(name)):
-                        yield sender
+            starts = [0, *accumulate(map(len, segment(run)))]
+            names = [run[start:end] for place, start in enumerate(starts) for end in starts[place + 1 : place + 5]]
+            for name in names:
+                if name in self._names and len(name) > 1:
+                    yield self._bare(name)
 
 
 def _ends(text: str, end: int) -> bool:
@@ -309,10 +314,11 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     end of a word. E-mail addresses name nobody.
     """
     reading = _Reading(text, names)
+    bare = reading.bare()
+    if not bare and reading.text.isascii() and _CALL.search(reading.text) is None:
+        return _NOBODY
     addressed = dict.fromkeys(reading.addressed())
-    people = dict.fromkeys(addressed)
-    people.update(dict.fromkeys(reading.at_signs()))
-    people.update(dict.fromkeys(reading.bare()))
+    people = dict.fromkeys(chain(addressed, reading.at_signs(), bare))
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
 
 

@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property, lru_cache
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, LinkKind, Signals, StoredMessage
+from roomlore.core.models import Entry, LinkKind, MessageFeatures, Signals, StoredMessage
 from roomlore.core.text import fold, rarity
 
 SIGNALS = tuple(signal.name for signal in fields(Signals))
@@ -142,19 +142,21 @@ class RoomView:
 
 
 def partners(
-    message: StoredMessage, before: Sequence[Entry], sender_of: Callable[[str], str | None]
+    message: StoredMessage,
+    before: Sequence[tuple[StoredMessage, MessageFeatures]],
+    sender_of: Callable[[str], str | None],
 ) -> tuple[str, ...]:
     """Return the people whom the sender addressed or answered (by a platform reply or a quotation) in the last 10
     messages of the room.
 
-    `before`: the entries before the message in order of arrival; only the last 10 count. `sender_of`: the sender of the
-    message with an id, None if unknown.
+    `before`: the messages before it in order of arrival, with their features; only the last 10 count. `sender_of`: the
+    sender of the message with an id, None if unknown.
     """
     people: dict[str | None, None] = {}
-    for entry in before[-CONTINUITY_MESSAGES:]:
-        if entry.message.sender_id == message.sender_id:
-            answered, reply = entry.message.reply_to, entry.features.reply
-            people.update(dict.fromkeys(entry.features.addressed))
+    for earlier, features in before[-CONTINUITY_MESSAGES:]:
+        if earlier.sender_id == message.sender_id:
+            answered, reply = earlier.reply_to, features.reply
+            people.update(dict.fromkeys(features.addressed))
             people[sender_of(answered) if answered else None] = None
             people[reply.sender_id if reply else None] = None
     return tuple(person for person in people if person)

@@ -2,13 +2,14 @@
 
 import math
 import re
+import threading
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 from types import ModuleType
-from typing import Literal
+from typing import Literal, NamedTuple, TypeVar
 
 import regex
 import Stemmer
@@ -29,6 +30,7 @@ READ_LIMIT = 20_000
 MAX_KEYWORDS = 32
 _MAX_TOKEN = 128
 _RUN_KEPT = 32
+_MOST_KEPT = 1 << 15
 
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -36,17 +38,23 @@ HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7af"
 SYLLABIC = lazy_pattern(f"[{HAN}{KANA}{HANGUL}]")
 """A character that is a syllable or a word: Chinese, Japanese or Korean."""
 # Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
-LETTER = rf"(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
+_WORD_LETTER = rf"[^\W{HAN}{KANA}{HANGUL}]"
+_VOWEL_SIGN = r"[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e]"
+LETTER = rf"(?:{_WORD_LETTER}|{_VOWEL_SIGN})"
+# The same as many of these, read faster: a set is repeated without trying the other.
+LETTERS = rf"{LETTER}{_WORD_LETTER}*(?:{_VOWEL_SIGN}+{_WORD_LETTER}*)*"
 # The tokens of a folded text: addresses, words with the marks inside, runs of Chinese, syllables, emoji.
 _TOKEN = lazy_pattern(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
-    rf"|(?P<latin>{LETTER}+(?:(?:::|->|['’./:\\@=+#&~-]){LETTER}+)*(?:\+\+|\#)?)"
+    rf"|(?P<latin>{LETTERS}(?:(?:::|->|['’./:\\@=+#&~-]){LETTERS})*(?:\+\+|\#)?)"
     rf"|(?P<han>[{HAN}]+)"
     rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
-# The same in an ASCII text, without an address.
+# The same in an ASCII text without an address.
 _ASCII_TOKEN = lazy_pattern(r"[a-z0-9_]+(?:(?:::|->|['./:\\@=+#&~-])[a-z0-9_]+)*(?:\+\+|\#)?")
+# The same in an ASCII text.
+_ASCII_URL_TOKEN = lazy_pattern(rf"(?:https?|ftp)://[^\s<>\"'|]+|{_ASCII_TOKEN.pattern}")
 # A part of a technical word: of snake_case and a.b.
 _PART = lazy_pattern(rf"(?:(?!_){LETTER})+")
 # The end of he's; all of don't.
@@ -75,9 +83,14 @@ def fold(text: str) -> str:
 
 def head(text: str) -> str:
     """Return the analysed beginning of a text, folded."""
-    if len(text) <= READ_LIMIT and text.isascii():
-        return text.lower()
-    return fold(text[:READ_LIMIT])[: 2 * READ_LIMIT]
+    text = text[:READ_LIMIT]
+    return text.lower() if text.isascii() else _folded(text)
+
+
+@lru_cache(maxsize=16)
+def _folded(text: str) -> str:
+    """Fold a message once for its features, its words and its link: beyond ASCII that takes long."""
+    return fold(text)[: 2 * READ_LIMIT]
 
 
 def segment(run: str) -> tuple[str, ...]:
@@ -91,12 +104,86 @@ def _cut(run: str) -> tuple[str, ...]:
     return tuple(_segmenter().cut(run))
 
 
+Value = TypeVar("Value")
+
+
+class Memo(dict[str, Value]):
+    """What a function returns for each word, computed at the first look-up, and emptied when it is full. `lru_cache`
+    also keeps the order of the look-ups, which takes as long as reading a word. A long word is not kept."""
+
+    def __init__(self, function: Callable[[str], Value]) -> None:
+        self._function = function
+
+    def __missing__(self, word: str) -> Value:
+        value = self._function(word)
+        if len(word) <= _MAX_TOKEN:
+            if len(self) >= _MOST_KEPT:
+                self.clear()
+            self[word] = value
+        return value
+
+
+class _Latin(NamedTuple):
+    """What is read in a Latin token, wherever it stands. `stems`: of the words."""
+
+    keywords: Sequence[str]
+    words: Sequence[str]
+    stems: Sequence[str]
+
+    @classmethod
+    def of(cls, token: str) -> "_Latin":
+        keywords, words = _latin_keyword(token), _latin_words(token)
+        stems = tuple([stemmed(word) for word in words])
+        # Most of these are equal: as one value they take less memory to read.
+        words = keywords if words == keywords else words
+        return cls(keywords, words, words if stems == words else stems)
+
+
+_latin = Memo(_Latin.of)
+
+
+class _Token(NamedTuple):
+    """A token of another kind. What is read in it is computed each time, as most are seen once."""
+
+    kind: str | None
+    text: str
+
+    @property
+    def keywords(self) -> Sequence[str]:
+        if self.kind == "han":
+            return [word for word in segment(self.text) if word not in CHINESE]
+        if self.kind == "syllables":
+            return [self.text[:_MAX_TOKEN]] if len(self.text) > 1 else []
+        host = _URL_HOST.match(self.text) if self.kind == "url" else None
+        return [host[1]] if host else []
+
+    @property
+    def words(self) -> Sequence[str]:
+        if self.kind == "han":
+            return list(_han_words(self.text))
+        if self.kind == "syllables":
+            return list(_syllable_words(self.text))
+        if self.kind == "url":
+            return _technical_words(self.text.split("://", 1)[1].rstrip(".,;:!?)]}/"))
+        return [self.text]
+
+    @property
+    def stems(self) -> Sequence[str]:
+        return [stemmed(word) for word in self.words]
+
+
 @lru_cache(maxsize=16)
-def _tokens(folded: str) -> Sequence[tuple[str | None, str]]:
-    """Return the kind and the text of each token, in order. Keywords and words of a message share them."""
-    if folded.isascii() and "://" not in folded:
-        return [("latin", token) for token in _ASCII_TOKEN.findall(folded)]
-    return [(match.lastgroup, match.group()) for match in _TOKEN.finditer(folded)]
+def _tokens(folded: str) -> Sequence[_Latin | _Token]:
+    """Return the tokens in order. Keywords and words of a message share them."""
+    if not folded.isascii():
+        matches = _TOKEN.finditer(folded)
+        return [
+            _latin[match[0]] if match.lastgroup == "latin" else _Token(match.lastgroup, match[0]) for match in matches
+        ]
+    if "://" not in folded:
+        return [_latin[token] for token in _ASCII_TOKEN.findall(folded)]
+    tokens = _ASCII_URL_TOKEN.findall(folded)
+    return [_Token("url", token) if "://" in token else _latin[token] for token in tokens]
 
 
 def words(text: str) -> list[str]:
@@ -106,19 +193,13 @@ def words(text: str) -> list[str]:
     version or URL is kept whole and followed by its parts. A Chinese word is preceded by the shorter words inside it;
     runs of single characters also give pairs. Emoji are words.
     """
-    all_words: list[str] = []
-    for kind, token in _tokens(head(text)):
-        if kind == "latin":
-            all_words += _latin_words(token)
-        elif kind == "han":
-            all_words += _han_words(token)
-        elif kind == "syllables":
-            all_words += _syllable_words(token)
-        elif kind == "url":
-            all_words += _technical_words(token.split("://", 1)[1].rstrip(".,;:!?)]}/"))
-        else:
-            all_words.append(token)
-    return all_words
+    return [word for token in _tokens(head(text)) for word in token.words]
+
+
+def stemmed_words(text: str) -> dict[str, None]:
+    """Return the distinct `words` of a text in order, English ones as their stems, so that "optimize" meets
+    "optimization"."""
+    return dict.fromkeys([stem for token in _tokens(head(text)) for stem in token.stems])
 
 
 def keywords(text: str) -> tuple[str, ...]:
@@ -129,26 +210,14 @@ def keywords(text: str) -> tuple[str, ...]:
     words of both languages, lone digits and emoji are omitted.
     """
     all_keywords: dict[str, None] = {}
-    for kind, token in _tokens(head(text)):
-        for keyword in _latin_keyword(token) if kind == "latin" else _keywords_of(kind, token):
+    for token in _tokens(head(text)):
+        for keyword in token.keywords:
             all_keywords[keyword] = None
-            if len(all_keywords) == MAX_KEYWORDS:
-                return tuple(all_keywords)
-    return tuple(all_keywords)
+        if len(all_keywords) >= MAX_KEYWORDS:
+            break
+    return tuple(all_keywords)[:MAX_KEYWORDS]
 
 
-def _keywords_of(kind: str | None, token: str) -> Sequence[str]:
-    if kind == "han":
-        return [word for word in segment(token) if word not in CHINESE]
-    if kind == "syllables":
-        return [token[:_MAX_TOKEN]] if len(token) > 1 else []
-    if kind == "url":
-        host = _URL_HOST.match(token)
-        return [host[1]] if host else []
-    return []
-
-
-@lru_cache(maxsize=1 << 15)
 def _latin_keyword(token: str) -> tuple[str, ...]:
     if not token.isalnum():
         token = _CONTRACTION.sub("", token.strip("_"))
@@ -160,7 +229,6 @@ def _latin_keyword(token: str) -> tuple[str, ...]:
     return (token,) if any(part not in ENGLISH for part in _PART.findall(token)) else ()
 
 
-@lru_cache(maxsize=1 << 15)
 def _latin_words(token: str) -> tuple[str, ...]:
     if token.isalnum():
         return _english(token)
@@ -218,6 +286,21 @@ def stem(word: str) -> str:
     elif word.endswith("ed") and not word.endswith("eed"):
         word = _without_suffix(word, word[:-2])
     return word[:-1] if len(word) > 4 and word[-1] == "e" and word[-2] != "e" else word
+
+
+def stemmed(word: str) -> str:
+    """Return the stem of an English word, so that "optimize" meets "optimization"; any other word unchanged."""
+    return _snowball.stem(word) if word.isascii() and word.isalpha() else word
+
+
+class _Snowball(threading.local):
+    """A stemmer for each thread, since one must not serve two."""
+
+    def __init__(self) -> None:
+        self.stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord
+
+
+_snowball = _Snowball()
 
 
 def _without_suffix(word: str, rest: str) -> str:
@@ -304,14 +387,25 @@ def language(text: str) -> Literal["zh", "en"]:
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
 _ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
-# The first words of a question, at the beginning of a clause.
-_OPENERS = lazy_pattern(
-    rf"(?:^|[.!?;\n,:] {{0,3}}|\b{lexicon.forms('before_question', 'en')}\b,?\s{{1,3}})"
-    rf"{lexicon.forms('question_opening', 'en')}\b"
-)
-_CALLS = lexicon.pattern("call")
+_BEFORE = rf"{lexicon.forms('before_question', 'en')}\b,?\s{{1,3}}"
+_OPENING = rf"{lexicon.forms('question_opening', 'en')}\b"
+# The first words of a question, at the beginning of a text.
+_OPENER = lazy_pattern(rf"(?:{_BEFORE})?{_OPENING}")
+# The same behind the end of a word, at the beginning of a clause.
+_LATER_OPENER = lazy_pattern(rf"\W(?:(?<=[.!?;\n,:]) {{0,3}}|{_BEFORE}){_OPENING}")
+_CALLS, _CALL_HINTS = lexicon.pattern("call"), lexicon.words("call_hint")
 # A Chinese question, by the words inside it.
 _CHINESE_ASKED = lazy_pattern(lexicon.alternatives("question", "zh"))
+# A character that is in every such question.
+_CHINESE_HINT = lazy_pattern(f"[{''.join(sorted(lexicon.words('question_hint', 'zh')))}]")
+
+
+def has_any(folded: str, parts: Iterable[str]) -> bool:
+    """Return True if a text contains one of these. A loop takes half the time of `any`."""
+    for part in parts:  # noqa: SIM110
+        if part in folded:
+            return True
+    return False
 
 
 def is_question(text: str) -> bool:
@@ -323,14 +417,14 @@ def asks(folded: str) -> bool:
     """Return `is_question` of a text that is folded already."""
     if "?" in folded and _ASKED.search(folded):
         return True
-    if not folded.isascii() and _CHINESE_ASKED.search(folded):
+    if not folded.isascii() and _CHINESE_HINT.search(folded) and _CHINESE_ASKED.search(folded):
         return True
-    return bool(_OPENERS.search(folded) or _CALLS.search(folded))
+    return bool(_OPENER.match(folded) or _LATER_OPENER.search(folded)) or (
+        has_any(folded, _CALL_HINTS) and _CALLS.search(folded) is not None
+    )
 
 
-# One of these is in every text that thanks: looking for it is cheap.
-_THANKS_HINT = lazy_pattern(r"[谢謝]|th(?:an|n?x)|ty|tnx|cheers|appreciated|辛苦了|3q")
-_THANKS = lexicon.pattern("thanking")
+_THANKS, _THANKS_HINTS = lexicon.pattern("thanking"), lexicon.words("thanking_hint")
 # A greeting at the beginning, after marks only.
 _GREETING = lazy_pattern(rf"[\s\W]*(?:{lexicon.alternatives('greeting')})")
 
@@ -345,7 +439,7 @@ def is_thanks(text: str) -> bool:
 
 def thanks(folded: str) -> bool:
     """Return `is_thanks` of a text that is folded already."""
-    return bool(_THANKS_HINT.search(folded) and _THANKS.search(folded))
+    return has_any(folded, _THANKS_HINTS) and _THANKS.search(folded) is not None
 
 
 def is_greeting(text: str) -> bool:
@@ -366,7 +460,7 @@ def requests(folded: str) -> bool:
 _MAX_TERM = 64
 # The runs of a text of which terms are made.
 _RUN = lazy_pattern(
-    rf"(?P<latin>{LETTER}+(?:['’]{LETTER}+)*)|(?P<han>[{HAN}]+)|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
+    rf"(?P<latin>{LETTERS}(?:['’]{LETTERS})*)|(?P<han>[{HAN}]+)|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
 # A word of an ASCII text.
@@ -396,12 +490,12 @@ def terms(text: str) -> list[str]:
     all_terms: list[str] = []
     if text.isascii():
         for word in _ASCII.findall(text):
-            all_terms += _latin(word)
+            all_terms += _latin_terms[word]
         return all_terms
     for run in _RUN.finditer(text):
         kind = run.lastgroup
         if kind == "latin":
-            all_terms += _latin(run[0])
+            all_terms += _latin_terms[run[0]]
         elif kind == "emoji":
             all_terms.append(run[0])
         else:
@@ -409,11 +503,12 @@ def terms(text: str) -> list[str]:
     return all_terms
 
 
-@lru_cache(maxsize=1 << 15)
-def _latin(run: str) -> tuple[str, ...]:
-    parts = re.split("['’_]+", _CONTRACTED.sub("", run))
-    stem = Stemmer.Stemmer("english").stemWord  # made anew, since one stemmer must not serve two threads
-    return tuple(stem(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY)
+def _terms_of(run: str) -> tuple[str, ...]:
+    parts = [run] if run.isalnum() else re.split("['’_]+", _CONTRACTED.sub("", run))
+    return tuple([_snowball.stem(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY])
+
+
+_latin_terms = Memo(_terms_of)
 
 
 def _characters(run: str) -> list[str]:

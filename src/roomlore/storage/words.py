@@ -7,10 +7,9 @@ number. The key of its room is its prefix, so that rooms have separate words.
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import (
@@ -40,7 +39,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
 from roomlore.core.search.hits import MAX_COUNT, ROLES, FactRows, Ints, Postings, no_postings
-from roomlore.core.search.query import indexed_words, spell
+from roomlore.core.search.query import SPELLED, indexed_words, spell
 from roomlore.storage import schema
 from roomlore.storage.engine import (
     Change,
@@ -73,8 +72,7 @@ _SURELY_FITS = 30_000
 each occurrence. This many characters always fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spelled:
+class Spelled(NamedTuple):
     """A message's words in the form that its engine stores. `length`: the number of words, at most `MAX_LENGTH`."""
 
     arrival: int
@@ -88,7 +86,7 @@ def before(room_key: int) -> str:
 
 
 def spell_message(message: Message, room_key: int, dialect: Dialect, arrival: int) -> Spelled:
-    words = _fitting([spelled for word in indexed_words(message) if (spelled := spell(word))])
+    words = _fitting(list(filter(None, map(SPELLED.__getitem__, indexed_words(message)))))
     text = " ".join(words) if dialect.name == "sqlite" else _vector_text(words, before(room_key))
     return Spelled(arrival, min(len(words), MAX_LENGTH), text)
 

@@ -4,16 +4,16 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import Stemmer
 
 from roomlore.core import lexicon
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, fold, words
+from roomlore.core.text import HAN, HANGUL, KANA, Memo, fold, stemmed_words
 
 Vector = npt.NDArray[np.float32]
 
@@ -52,34 +52,44 @@ _CUES = {
 _TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 # A Chinese character.
 _CHINESE = lazy_pattern(r"[\u3400-\u9fff]")
-_UNSPACED = lazy_pattern(rf"[{HAN}{KANA}\u0e01-\u0e30\u0e81-\u0eb0\u1000-\u102a\u1780-\u17b3]")
-"""A character of a script that is written without blanks."""
+# Characters of a script that is written without blanks.
+_UNSPACED = lazy_pattern(rf"[{HAN}{KANA}\u0e01-\u0e30\u0e81-\u0eb0\u1000-\u102a\u1780-\u17b3]+")
+# Characters that are syllables or words.
+_SYLLABIC = lazy_pattern(rf"[{HAN}{KANA}{HANGUL}]+")
 # A word of another script that divides words by blanks.
 _OTHER_WORD = lazy_pattern(
     rf"(?:[^\W\d_{HAN}{KANA}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]|[\u0300-\u036f\u0900-\u0dff])+"
 )
 # An address.
 _URL = lazy_pattern(r"https?://|www\.")
-# A letter that is neither Latin nor East Asian.
-_OTHER_LETTERS = lazy_pattern(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
+# Letters that are neither Latin nor East Asian.
+_OTHER_LETTERS = lazy_pattern(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]+")
 # A mention.
 _CALLED = lazy_pattern(r"@[^\s:,，：]+")
 # A run of Latin text.
 _LATIN_RUN = lazy_pattern(r"[!-~\u00c0-\u024f]+")
-# A path, a name of a program or a figure.
-_CODE = lazy_pattern(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
+# A path, a name of a program or a figure. What begins with a set is looked for faster than a choice.
+_CODE = lazy_pattern(r"[0-9_=<>{}|`/.](?:(?<![/.])|(?<=[a-z0-9_]/)[a-z0-9_]|(?<=[a-z]\.)[a-z])")
 _TRAILS = ("..", "…", ",", "，", ":", "：")
 # A smiley or an emoji.
-_SMILE = lazy_pattern(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+_SMILE = lazy_pattern(r"[:;=\U0001F300-\U0001FAFF](?:(?<![:;=])|-?[)(dpo/|]|(?<=:)[a-z_]+:)")
 # A mention that begins a message.
 _LEADING_CALL = lazy_pattern(r"\s*@([^\s@:,：，]{1,64})[\s:,：，]*")
 # The first word, which may be a name.
 _LEADING_NAME = lazy_pattern(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
-TRAITS = (
-    "words", "characters", "asked", "url", "code", "trails", "smiles", *_CUES,
-    "addresses", "mentions", "mentions_all", "assistant",
-)  # fmt: skip
+
+class _Measures(NamedTuple):
+    words: float
+    characters: float
+    asked: bool
+    url: bool
+    code: bool
+    trails: bool
+    smiles: bool
+
+
+TRAITS = (*_Measures._fields, *_CUES, "addresses", "mentions", "mentions_all", "assistant")
 
 
 class MessageReading(NamedTuple):
@@ -96,20 +106,38 @@ class MessageReading(NamedTuple):
 
 def read(message: StoredMessage, features: MessageFeatures) -> MessageReading:
     """Return the traits of one message by itself."""
-    text = message.text[:READ_CHARACTERS].lower()
-    known = tuple(dict.fromkeys(map(stemmed, words(text))))[:MAX_WORDS]
     named = tuple(dict.fromkeys((*features.addressed, *features.mentions)))[:MAX_NAMED]
     addressed = min(len(features.addressed), MAX_NAMED)
-    body = _LEADING_NAME.sub("", text, count=1) if features.addressed else text
-    tokens, chinese = _TOKEN.findall(body), not body.isascii() and _CHINESE.search(body) is not None
     relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
-    traits = (*_measures(body, _length(body, tokens)), *_cues(body, tokens, chinese), *relations)
-    return MessageReading(np.array(traits, np.float32), known, named, addressed, _lean(body))
+    traits, known, lean = _read_text(message.text[:READ_CHARACTERS], addressed > 0)
+    return MessageReading(np.array((*traits, *relations), np.float32), known, named, addressed, lean)
+
+
+def read_ahead(message: StoredMessage, features: MessageFeatures) -> None:
+    """Read the text of one of the next 128 messages that `read` is asked for, while its words are at hand."""
+    _read_text(message.text[:READ_CHARACTERS], bool(features.addressed))
+
+
+@lru_cache(maxsize=256)
+def _read_text(text: str, begins_with_name: bool) -> tuple[tuple[float, ...], tuple[str, ...], float]:
+    """Return what does not depend on the people in the room: the first of `TRAITS`, the words, and the lean."""
+    text = text.lower()
+    known = tuple(islice(stemmed_words(text), MAX_WORDS))
+    name = _LEADING_NAME.match(text) if begins_with_name else None
+    body = text[name.end() :] if name else text
+    tokens = _TOKEN.findall(body)
+    measures = _measures(body, _length(body, tokens))
+    lean = _lean(body, tokens, code=measures.url or measures.code)
+    return (*measures, *_cues(body, tokens)), known, lean
 
 
 def _length(text: str, tokens: Sequence[str]) -> float:
     """Return the number of words. A character of a script without blanks counts 0.6."""
-    return len(tokens) if text.isascii() else len(_OTHER_WORD.findall(text)) + 0.6 * len(_UNSPACED.findall(text))
+    return len(tokens) if text.isascii() else len(_OTHER_WORD.findall(text)) + 0.6 * _count(_UNSPACED, text)
+
+
+def _count(characters: re.Pattern[str], text: str) -> int:
+    return sum(map(len, characters.findall(text)))
 
 
 def without_calls(text: str, names: Collection[str]) -> str:
@@ -123,34 +151,28 @@ def without_calls(text: str, names: Collection[str]) -> str:
         text = before.rstrip()
 
 
-@lru_cache(maxsize=1 << 15)
-def stemmed(word: str) -> str:
-    """Return the stem of an English word, so that "optimize" meets "optimization"; any other word unchanged."""
-    if not (word.isascii() and word.isalpha()):
-        return word
-    stem: str = Stemmer.Stemmer("english").stemWord(word)  # made anew, since one stemmer must not serve two threads
-    return stem
-
-
-def _lean(text: str) -> float:
+def _lean(text: str, tokens: Sequence[str], *, code: bool) -> float:
     """Return how far a text leans to Latin letters or to others; links, names called, code and Latin words
-    of two letters, as "ok" or "XL", say nothing of that."""
-    text = _CALLED.sub(" ", text) if "@" in text else text
-    latin = sum(map(_latin_words, _LATIN_RUN.findall(text)))
-    other = 0.0 if text.isascii() else 0.6 * len(SYLLABIC.findall(text)) + 0.2 * len(_OTHER_LETTERS.findall(text))
+    of two letters, as "ok" or "XL", say nothing of that. `code`: there may be links or code."""
+    if "@" in text or code:
+        text = _CALLED.sub(" ", text)
+        latin = sum(map(_latin_words.__getitem__, _LATIN_RUN.findall(text)))
+    else:
+        latin = _long_words(tokens)
+    other = 0.0 if text.isascii() else 0.6 * _count(_SYLLABIC, text) + 0.2 * _count(_OTHER_LETTERS, text)
     return (other - latin) / (other + latin + 1.0)
 
 
-@lru_cache(maxsize=1 << 15)
-def _latin_words(run: str) -> int:
-    """Return how many words of three letters and more a run without a blank has, 0 for a link or code."""
-    if _CODE.search(run) or _URL.match(run):
-        return 0
-    return sum(len(word) > 2 for word in _TOKEN.findall(run))
+def _long_words(tokens: Sequence[str]) -> int:
+    return len([token for token in tokens if len(token) > 2])
 
 
-def _measures(text: str, length: float) -> tuple[float, ...]:
-    return (
+_latin_words = Memo[int](lambda run: 0 if _CODE.search(run) or _URL.match(run) else _long_words(_TOKEN.findall(run)))
+"""The number of words of three letters and more in a run without a blank, 0 for a link or code."""
+
+
+def _measures(text: str, length: float) -> _Measures:
+    return _Measures(
         math.log1p(length),
         math.log1p(len(text)) / 2,
         "?" in text or "？" in text,
@@ -161,12 +183,12 @@ def _measures(text: str, length: float) -> tuple[float, ...]:
     )
 
 
-def _cues(text: str, tokens: list[str], chinese: bool) -> list[bool]:
+def _cues(text: str, tokens: Sequence[str]) -> list[bool]:
     seen = [False] * len(_CUES)
-    for place, token in enumerate(tokens):
-        for cue, within in _CUES_OF.get(token, ()):
+    for place, token in [(place, token) for place, token in enumerate(tokens) if token in _CUES_OF]:
+        for cue, within in _CUES_OF[token]:
             seen[cue] |= place < within
-    if chinese:
+    if not text.isascii() and _CHINESE.search(text):
         for cue, known in enumerate(_CUES.values()):
             seen[cue] = seen[cue] or known.chinese.search(text) is not None
     return seen

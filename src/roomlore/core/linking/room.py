@@ -15,6 +15,7 @@ from roomlore.core.audience import Window, covers
 from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
+from roomlore.core.linking.reading import read_ahead
 from roomlore.core.linking.window import UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Role, Room, StoredMessage, Target
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
@@ -24,6 +25,9 @@ _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
 _SOON_MADE = 100
 """The number of entries from which a window is built in a few milliseconds."""
+_READ_AT_ONCE = 128
+"""Messages of a batch that are read before they are linked. Linking is so much work that each message would be read as
+slowly as a first one: the processor then holds nothing of what reading takes."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES, _KEYWORD_BYTES, _COUNT_BYTES = 20_000, 1_200, 800, 70, 160
 """Approximate memory of objects besides texts and arrays."""
 MOST_COUNTED = 3_000
@@ -173,9 +177,12 @@ class RoomState:
         """Return the entry with this id, None if it is not in memory."""
         return self._by_id.get(message_id)
 
-    def sender_of(self, message_id: str) -> str | None:
-        entry = self.find(message_id)
-        return entry.message.sender_id if entry else None
+    def sender_of(self, message_id: str, more: int = 0) -> str | None:
+        """Return the sender of a message that is in memory and stays there when so many more are taken in."""
+        entry, dropped = self.find(message_id), len(self.entries) + more - WINDOW
+        if entry is None or (dropped > 0 and entry.message.arrival < self.entries[dropped].message.arrival):
+            return None
+        return entry.message.sender_id
 
     def answered_elsewhere(self, messages: Iterable[Message]) -> list[str]:
         """Return the ids of the messages that these reply to and that are not in memory."""
@@ -291,27 +298,52 @@ class Arrivals:
     def entries(self) -> list[Entry]:
         return list(self._fresh.values())
 
-    def absorb(self, message: Message, *, tokens: int, now: datetime) -> None:
-        """Assign arrival, features and link to the message, and link replies that waited for it."""
+    def absorb(self, messages: Sequence[Message], *, tokens: Sequence[int], now: datetime) -> None:
+        """Assign arrivals, features and links to the messages, and link replies that waited for them."""
         state = self._state
         previous = state.entries[-1].message if state.entries else None
-        self.take(as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now))
+        for first in range(0, len(messages), _READ_AT_ONCE):
+            part, batch = slice(first, first + _READ_AT_ONCE), list[StoredMessage]()
+            for arrival, (message, count) in enumerate(
+                zip(messages[part], tokens[part], strict=True), state.next_arrival
+            ):
+                previous = as_stored(message, arrival=arrival, tokens=count, previous=previous, now=now)
+                batch.append(previous)
+            self._take_all(batch)
 
     def take(self, stored: StoredMessage) -> None:
         """Process a message that has an arrival already: the next one of the room."""
-        entry = self._place(stored)
+        self._take_all([stored])
+
+    def _take_all(self, batch: Sequence[StoredMessage]) -> None:
+        for stored, features in zip(batch, self._read(batch), strict=True):
+            self._take(stored, features)
+
+    def _read(self, batch: Sequence[StoredMessage]) -> list[MessageFeatures]:
+        """Return the features of the next messages, which are not among the room's entries yet."""
+        state = self._state
+        before = [(entry.message, entry.features) for entry in state.last(CONTINUITY_MESSAGES)]
+        senders: dict[str, str] = {}
+        for stored in batch:
+            spoken_to = partners(stored, before, lambda one: senders.get(one) or state.sender_of(one, len(senders)))
+            features = analyse(stored, state.participants, spoken_to)
+            read_ahead(stored, features)
+            before.append((stored, features))
+            state.participants.see(stored.sender_id, stored.sender_name)
+            senders[stored.id] = stored.sender_id
+        return [features for _, features in before[-len(batch) :]]
+
+    def _take(self, stored: StoredMessage, features: MessageFeatures) -> None:
+        entry = self._place(stored, features)
         self._fresh[entry.message.arrival] = entry
         self._targets[entry.message.id] = entry
         self._adopt_all(self._waiting.pop(stored.id, ()), entry)
         if entry.link.kind is not LinkKind.CORRECTED:
             self._wait(entry.message)
 
-    def _place(self, stored: StoredMessage) -> Entry:
+    def _place(self, stored: StoredMessage, features: MessageFeatures) -> Entry:
         state = self._state
-        spoken_to = partners(stored, state.last(CONTINUITY_MESSAGES), state.sender_of)
-        features = analyse(stored, state.participants, spoken_to)
         entry = Entry(message=stored, features=features, link=self._link(stored, features))
-        state.participants.see(stored.sender_id, stored.sender_name)
         dropped = state.take_in(entry)
         if dropped is not None:
             self._targets.setdefault(dropped.message.id, dropped)

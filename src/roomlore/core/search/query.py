@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -30,7 +29,7 @@ from roomlore.core.search.hits import (
     Postings,
     SearchWeights,
 )
-from roomlore.core.text import terms
+from roomlore.core.text import Memo, terms
 
 # Words about the request or about talking itself, which seldom occur in what is searched for.
 _ASKING = frozenset(terms(" ".join(lexicon.words("request_word"))))
@@ -156,11 +155,14 @@ _MAX_WORD = 128
 _UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
 
 
-@lru_cache(maxsize=1 << 16)
 def spell(word: str) -> str:
     """Return the word in safe characters, different for different words; '' for a word that is never indexed: an empty
     one, or more than 128 characters."""
     return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}_", word) if len(word) <= _MAX_WORD else ""
+
+
+SPELLED = Memo(spell)
+"""The same, by word."""
 
 
 def indexed_words(message: Message) -> list[str]:

@@ -213,8 +213,7 @@ class Planner(Service):
         now = self._clock.now()
         for part in started:
             counts = self._tokens.count([counted_text(message) for message in part.intake.fresh])
-            for message, tokens in zip(part.intake.fresh, counts, strict=True):
-                part.arrivals.absorb(message, tokens=tokens, now=now)
+            part.arrivals.absorb(part.intake.fresh, tokens=counts, now=now)
 
 
 async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:
