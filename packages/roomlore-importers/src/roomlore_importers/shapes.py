@@ -181,21 +181,22 @@ _LONGEST = 1 << 16
 
 class Said:
     """The latest messages by who said what, or by when it was said if the export has no names; for exports whose quotes
-    give no id."""
+    give no id. `by_words`: by the words alone, since the quotes do not say who said them."""
 
     KEPT = 1 << 14
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_words: bool = False) -> None:
+        self._by_words = by_words
         self._ids: OrderedDict[str, str] = OrderedDict()
 
     def answered(self, message: Message) -> Message:
         """Return the message as an answer to what it quotes in `metadata.quoted`, if that was said lately."""
         quoted = obj(message.metadata.get("quoted"))
-        meant = first_name(quoted.get("sent_at"), quoted.get("sender"))
+        meant = words(quoted.get("text")) if self._by_words else first_name(quoted.get("sent_at"), quoted.get("sender"))
         earlier = self._ids.get(derived_id(meant, words(quoted.get("text")))) if meant else None
         if message.role is not Role.SYSTEM:
             when = message.sent_at.isoformat() if message.sent_at else ""
-            key = derived_id(message.sender_name or when, message.text)
+            key = derived_id(message.text if self._by_words else message.sender_name or when, message.text)
             self._ids[key] = message.id
             self._ids.move_to_end(key)
             if len(self._ids) > self.KEPT:
