@@ -183,9 +183,10 @@ _STICKER = lazy_pattern(r"\((?P<word>이모티콘|emoticon|emoticons|スタン�
 _FILE = lazy_pattern(r"[0-9a-f]{8,64}\.(?:jpe?g|png|gif|webp|mp4|mov|m4a|aac|pdf)", re.I)
 """The name of a file in the export, alone."""
 _GONE = lazy_pattern(
-    r"(?:You )?unsent a message\.?|Message unsent\.?|(?:あなたが)?メッセージの送信を取り消しました。?|[您你]?已?收回了?訊息。?"
-    r"|[您你]?撤回了一条消息。?|(?:คุณ)?ยกเลิกข้อความ(?:แล้ว)?|메시지 ?(?:전송을|보내기를) 취소(?:했|하였)습니다\.?"
-    r"|삭제된 메시지입니다\.?|메시지가 삭제되었습니다\.?|(?:This )?message (?:was|has been) deleted\.?|Deleted message\.?",
+    r"(?:You )?unsent a message\.?|(?:This )?message (?:was |has been )?(?:unsent|deleted)\.?|Deleted message\.?"
+    r"|(?:あなたが)?メッセージの送信を取り消しました。?|[您你]?已?收回了?訊息。?|[您你]?撤回了一条消息。?"
+    r"|(?:คุณ)?ยกเลิกข้อความ(?:แล้ว)?|메시지 ?(?:전송을|보내기를) 취소(?:했|하였)습니다\.?"
+    r"|삭제된 메시지입니다\.?|메시지가 삭제되었습니다\.?",
     re.I,
 )
 """What stands in place of a message that was taken back."""
@@ -285,6 +286,6 @@ def is_gone(notice: str) -> bool:
     return _GONE.search(notice) is not None
 
 
-def spoken(names: Iterable[str]) -> tuple[str, ...]:
+def by_length(names: Iterable[str]) -> tuple[str, ...]:
     """Return names without repetitions, the longest first."""
     return tuple(sorted({name for name in names if name}, key=lambda name: (-len(name), name)))

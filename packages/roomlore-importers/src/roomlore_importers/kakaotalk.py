@@ -8,7 +8,7 @@ from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position
-from roomlore_importers.chat_lines import ChatText, Content, Head, content_of, first_lines, moves_of, spoken
+from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, content_of, first_lines, moves_of
 from roomlore_importers.export_files import Options, Source, excerpt
 from roomlore_importers.shapes import id_at, local_time, named
 from roomlore_importers.wechat import records
@@ -18,7 +18,8 @@ COLUMNS = ["Date", "User", "Message"]
 _WINDOWS = lazy_pattern(rf"\[(?P<sender>[^\n]{{1,80}}?)\] \[{CLOCK}\] ?(?P<text>.*)", re.DOTALL)
 """A message of Windows; its day stands above it."""
 _PHONE = lazy_pattern(
-    r"(?P<stamp>(?:\d{1,4}[년./-]|[^\W\d_]{3,9}\.? \d)[^\n]{3,34}?\d{1,2}:\d\d(?:[ \u202f\u00a0]?[AaPp]\.? ?[Mm]\b\.?)?)"
+    r"(?P<stamp>(?:\d{1,4}[년./-]|[^\W\d_]{3,9}\.? \d)[^\n]{3,34}?\d{1,2}:\d\d"
+    r"(?:[ \u202f\u00a0]?[AaPp]\.? ?[Mm]\b\.?)?)"
     r"(?:, (?P<sender>[^\n]{1,80}?) : (?P<text>.*)|[:,] (?P<notice>[^\n]+)|$)",
     re.DOTALL,
 )
@@ -36,7 +37,9 @@ _TITLES = tuple(
     )
 )
 """How the first line names the chat."""
-_TITLE_END = lazy_pattern(r"(?:-\d{1,3})?\.txt$|(?: \(\d{1,6} ?(?:명|people|members)\)| \d{1,6})(?=(?:-\d{1,3})?(?:\.txt)?$)")
+_TITLE_END = lazy_pattern(
+    r"(?:-\d{1,3})?\.txt$|(?: \(\d{1,6} ?(?:명|people|members)\)| \d{1,6})(?=(?:-\d{1,3})?(?:\.txt)?$)"
+)
 """What stands behind the name of a chat: how many people are in it, and the number of the file."""
 _COUNTED = lazy_pattern(r"\(\d{1,6} ?(?:명|people|members)\)")
 """How many people are in a group."""
@@ -48,7 +51,7 @@ class _Kakao:
         title = _title(lines)
         self.room = _room(title) or source.stem
         senders = (match["sender"] or "" for line in lines if (match := _WINDOWS.match(line) or _PHONE.match(line)))
-        self.names = spoken(senders)
+        self.names = by_length(senders)
         group = len(self.names) > 2 or _COUNTED.search(title) or any(moves_of(line.strip()) for line in lines)
         self.facts = RoomFacts(RoomKind.PRIVATE) if group else None
 

@@ -11,12 +11,12 @@ from roomlore_importers.chat_lines import (
     ChatText,
     Content,
     Head,
+    by_length,
     content_of,
     first_lines,
     is_gone,
     kind_of_word,
     moves_of,
-    spoken,
 )
 from roomlore_importers.export_files import Options, Source
 from roomlore_importers.written_dates import CLOCK, Day, clock_time, month_first, read_day
@@ -55,7 +55,7 @@ class _Line:
         self.room, direct = _room(title or _stem(source))
         tabbed = [match for line in lines if (match := _TABBED.match(line))]
         rests = [match["rest"] for line in lines if (match := _SPACED.match(line))]
-        self.names = spoken((match["sender"] or "") for match in tabbed) if self._tabs else _names(rests)
+        self.names = by_length((match["sender"] or "") for match in tabbed) if self._tabs else _names(rests)
         notices = [match["text"] for match in tabbed if not match["sender"]] if self._tabs else rests
         group = len(self.names) > 2 or direct is False or any(map(moves_of, notices))
         self.facts = RoomFacts(RoomKind.PRIVATE if group else RoomKind.DIRECT) if group or direct else None
@@ -116,7 +116,7 @@ def _names(rests: Sequence[str]) -> tuple[str, ...]:
         while len(group) >= _LEARNED and shared < shortest and len({parts[shared] for parts in group}) == 1:
             shared += 1
         names.add(" ".join(group[0][:shared]) or first)
-    return spoken(names)
+    return by_length(names)
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:

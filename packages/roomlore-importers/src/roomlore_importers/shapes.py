@@ -3,18 +3,18 @@
 import json
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import PurePosixPath
 from typing import Any
 
 from roomlore.core.attachments import kind_of
-from roomlore.core.audience import NOTHING_TOLD, RoomFacts
+from roomlore.core.audience import NOTHING_TOLD, Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
-from roomlore_importers.export_files import derived_id
+from roomlore.core.records import MAX_METADATA_DEPTH, Item, Parsed, Position, parse_time
+from roomlore_importers.export_files import Options, derived_id
 
 _ROLES = {
     "user": Role.USER, "human": Role.USER, "customer": Role.USER,
@@ -92,6 +92,59 @@ def joined(parts: Iterable[object], separator: str = " ") -> str:
 def kept(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata without empty values; values that a store cannot hold are written as text."""
     return {key: _storable(value, 2) for key, value in values.items() if value not in (None, "", [], {}, False)}
+
+
+def spoken(
+    position: Position,
+    options: Options,
+    *,
+    id: str,  # noqa: A002
+    room: str,
+    sender: str,
+    called: str = "",
+    text: str = "",
+    at: object = None,
+    role: Role = Role.USER,
+    several: bool = False,
+    deleted: bool = False,
+    edited: object = None,
+    answers: str = "",
+    root: str = "",
+    topic: str = "",
+    mentions: Iterable[str] = (),
+    held: Sequence[Mapping[str, Any]] = (),
+    facts: RoomFacts | None = None,
+    moves: Iterable[Move] = (),
+    deletes: str = "",
+    **metadata: object,
+) -> Parsed:
+    """Return a message of which an export tells this. `several`: ids are of their room alone, so the room precedes them
+    where all rooms become one. A deleted message has no text; the names of what it holds are its caption."""
+    before = f"{room}/" if several and options.room_id else ""
+    files = [dict(each) for each in held if each]
+    caption = joined((metadata.pop("caption", ""), *(each.get("name") for each in files)), "\n")
+    message = Message(
+        id=before + id,
+        room_id=options.room_id or room,
+        sender_id=sender or "system",
+        sender_name=called,
+        role=role,
+        text="" if deleted else text,
+        sent_at=parse_time(at),
+        reply_to=before + answers if answers else None,
+        root_id=before + root if root else None,
+        topic_id=topic or None,
+        mentions=tuple(dict.fromkeys(filter(None, mentions))),
+        metadata=kept({"deleted": deleted, "attachments": files, "caption": caption} | metadata),
+    )
+    told = None if options.room_id else facts
+    moved = () if options.room_id and several else tuple(move for move in moves if move.person)
+    return Parsed(message, position, edited_at=parse_time(edited), room=told, moves=moved, deletes=deletes or None)
+
+
+def counted(given: Iterable[object]) -> dict[str, int]:
+    """Return how often each reaction was given."""
+    return dict(Counter(reaction for reaction in given if isinstance(reaction, str) and reaction))
 
 
 def attached(*, kind: object = "", **facts: object) -> dict[str, Any]:

@@ -18,14 +18,13 @@ _WEEKDAYS = (
     "sun so dim dom min aha zo 日 일 อา вс вос paz cn chủ الأحد",
 )
 _MONTHS = (
-    "jan ene gen янв oca มกร ม.ค", "feb fév fev фев şub กุม ก.พ", "mar mär mrt мар มีน มี.ค", 
-    "apr abr avr апр nis เมษ เม.ย", "may mai mag mei мая май พฤษภ พ.ค", "jun juin giu июн haz มิถ มิ.ย", 
-    "jul juil lug июл tem กรก ก.ค", "aug ago aoû agu авг ağu สิง ส.ค", "sep set сен eyl กัน ก.ย", "oct oct okt out ott окт eki ตุล ต.ค",
-    "nov ноя kas พฤศ พ.ย", "dec déc dic dez des дек ara ธัน ธ.ค",
+    "jan ene gen янв oca ม.ค มกร", "feb fév fev фев şub ก.พ กุม", "mar mär mrt мар มี.ค มีน",
+    "apr abr avr апр nis เม.ย เมษ", "may mai mag mei мая май พ.ค พฤษภ", "jun juin giu июн haz มิ.ย มิถ",
+    "jul juil lug июл tem ก.ค กรก",
+    "aug ago aoû agu авг ağu ส.ค สิง", "sep set сен eyl ก.ย กัน", "oct okt out ott окт eki ต.ค ตุล",
+    "nov ноя kas พ.ย พฤศ", "dec déc dic dez des дек ara ธ.ค ธัน",
 )  # fmt: skip
-_JOINERS = frozenset(
-    ("at", "um", "à", "a", "las", "alle", "às", "de", "del", "di", "of", "om", "kl", "klo", "o", "em", "den", "เวลา", "thứ", "hari")
-)
+_JOINERS = ("at", "um", "à", "a", "las", "alle", "às", "de", "del", "di", "of", "om", "kl", "klo", "o", "den", "thứ")
 """Words of a date that mean nothing by themselves."""
 _HALVES = r"上午|下午|凌晨|清晨|早上|中午|晚上|午前|午後|오전|오후|ก่อนเที่ยง|หลังเที่ยง"
 _AFTERNOON = ("下午", "晚上", "午後", "오후", "หลังเที่ยง")
@@ -63,7 +62,7 @@ def _named(word: str, table: dict[str, int]) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Day:
     """A date as written. `numbers`: in the written order, with the month in it; `order`: "ymd", "dmy", "mdy" or "" if
-    the numbers do not tell. `weekday`: 0 for Monday, None if no known one is there. `words`: how many others there are."""
+    the numbers do not tell. `weekday`: 0 for Monday, None if no known one is there. `words`: how many others are there."""
 
     numbers: tuple[int, int, int]
     order: str
