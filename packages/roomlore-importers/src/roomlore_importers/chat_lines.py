@@ -162,9 +162,9 @@ _WORDS = {
                "|figurinha|стикер|nhãn dán|çıkartma|autocollant",
     "voice": "voice message|voice messages|voice note|audio|ボイスメッセージ|語音訊息|语音信息|语音消息|ข้อความเสียง"
              "|음성메시지|음성 메시지|pesan suara|mensaje de voz|mensagem de voz|sprachnachricht|message vocal"
-             "|messaggio vocale|голосовое сообщение|tin nhắn thoại",
+             "|messaggio vocale|голосовое сообщение",
     "file": "file|files|ファイル|檔案|文件|ไฟล์|파일|archivo|arquivo|datei|fichier|файл|berkas|tệp",
-    "location": "location|位置情報|位置訊息|位置资讯|位置信息|位置|ตำแหน่ง|ตำแหน่งที่ตั้ง|위치|위치정보|지도|map|lokasi"
+    "location": "location|位置情報|位置訊息|位置資訊|位置资讯|位置信息|位置|ตำแหน่ง|ตำแหน่งที่ตั้ง|위치|위치정보|지도|map|lokasi"
                 "|ubicación|localização|standort|vị trí|null",
     "contact": "contact|contact info|連絡先|聯絡資訊|联系人|รายชื่อติดต่อ|ข้อมูลติดต่อ|연락처|kontak|contacto|contato"
                "|kontakt",
@@ -242,7 +242,8 @@ _WHO = r"(?P<who>[^\n]{1,400}?)"
 _MOVES = tuple(
     (lazy_pattern(pattern + r"[.。]?"), came)
     for pattern, came in (
-        (rf"{_BY} (?:invited|added) {_WHO}(?: to (?:the|this) (?:group|chat(?: ?room)?))?", True),
+        (rf"(?!.* to the (?:group|chat))(?:{_BY}) invited {_WHO}", True),
+        (rf"{_BY} added {_WHO}(?: to (?:the|this) (?:group|chat(?: ?room)?))?", True),
         (rf"{_WHO} (?:has )?joined(?: (?:the|this) (?:group|chat(?: ?room)?))?", True),
         (rf"{_BY} (?:removed|kicked) {_WHO}(?: from (?:the|this) (?:group|chat(?: ?room)?))?", False),
         (rf"{_WHO} (?:has )?left(?: (?:the|this) (?:group|chat(?: ?room)?))?", False),
@@ -254,7 +255,7 @@ _MOVES = tuple(
         (rf"{_WHO} ?已?加入了?(?:該|该)?(?:群組|群聊|群|聊天)", True),
         (rf"{_BY} ?已?[将將把] ?{_WHO} ?(?:強制|强制)?(?:退出|移出|移除|刪除|删除)[^\n]{{0,10}}", False),
         (rf"{_WHO} ?已?(?:離開|离开|退出|退群)了?(?:群組|群聊|群|聊天)?", False),
-        (rf"{_BY} ?(?:ได้)?(?:เพิ่ม|เชิญ) ?{_WHO} ?(?:เข้า|ใน|เข้าร่วม|เข้ามาใน)กลุ่ม(?:แล้ว)?", True),
+        (rf"{_BY} ?(?:ได้)?เพิ่ม ?{_WHO} ?(?:เข้า|ใน|เข้าร่วม|เข้ามาใน)กลุ่ม(?:แล้ว)?", True),
         (rf"{_WHO} ?(?:ได้)?เข้าร่วม(?:กลุ่ม|แชท)(?:แล้ว)?", True),
         (rf"{_BY} ?(?:ได้)?ลบ ?{_WHO} ?ออกจากกลุ่ม(?:แล้ว)?", False),
         (rf"{_WHO} ?(?:ได้)?ออกจาก(?:กลุ่ม|แชท)(?:แล้ว)?", False),
@@ -264,7 +265,8 @@ _MOVES = tuple(
         (rf"{_WHO}님이 나갔습니다", False),
     )
 )
-"""Notices about who came (True) or went (False), in English, Japanese, Chinese, Thai and Korean."""
+"""Notices about who came (True) or went (False), in English, Japanese, Chinese, Thai and Korean. Whom LINE calls
+invited to the group has not come yet."""
 _BETWEEN = lazy_pattern(r"님과 |님, |님,|, | and |、|，| และ | 및 ")
 """What stands between the names of several people."""
 _LONGEST_NOTICE = 400

@@ -145,9 +145,9 @@ _ROCKET = Layout(
 )
 _ROCKET_CAME = {"uj": True, "ujt": True, "ul": False, "ult": False}
 _ROCKET_NAMED = {"au": True, "added-user-to-team": True, "ru": False, "removed-user-from-team": False}
-_ROCKET_LINK = lazy_pattern(r"\[ ?\]\(https?://[^\s()]{1,300}[?&]msg=(?P<id>\w{5,40})\)\s*")
+_ROCKET_LINK = lazy_pattern(r"\[ ?\]\(https?://[^\s()]{1,300}[?&]msg=(?P<id>\w{1,40})\)\s*")
 """The link in front of an answer, which shows no words."""
-_ROCKET_LINKED = lazy_pattern(r"[?&]msg=(\w{5,40})")
+_ROCKET_LINKED = lazy_pattern(r"[?&]msg=(\w{1,40})")
 """The id of the quoted message in the address of a quote."""
 
 

@@ -155,7 +155,7 @@ def _meta_stamp(record: dict[str, Any]) -> object:
 def _note_meta(event: Event, facts: Facts) -> None:
     if event.kind == "scalar" and len(event.path) == 1:
         facts[str(event.path[0])] = _mended(words(event.value))
-    elif event.kind == "scalar" and event.path[0] == "participants":
+    elif event.kind == "scalar" and event.path[:1] == ("participants",):
         facts["people"] = [*facts.get("people", ()), _mended(words(event.value))]
 
 
@@ -191,7 +191,7 @@ def _meta(member: Member, source: Source, options: Options) -> Item:
         at=_meta_stamp(record),
         deleted=record.get("is_unsent") is True or record.get("isUnsent") is True,
         held=held,
-        facts=named(room, first_name(facts.get("title"), facts.get("threadName"))),
+        facts=named(room, first_name(facts.get("title"), re.sub(r"_\d+$", "", facts.get("threadName", "")))),
         moves=[Move(user, came is True) for user in users],
         several=True,
         caption=joined((_mended(words(share.get("share_text"))), words(share.get("link"))), "\n"),
@@ -226,6 +226,8 @@ _GRAPH_CAME = (("membersAdded", True), ("membersJoined", True), ("membersDeleted
 _SKYPE_CAME = {"ThreadActivity/AddMember": True, "ThreadActivity/DeleteMember": False}
 _SKYPE_PERSON = lazy_pattern(r"<(?:target|id)>(?:8:)?([^<>]{1,200})</(?:target|id)>")
 """Who came or went, in the XML of a notice."""
+_SKYPE_INITIATOR = lazy_pattern(r"<initiator>(?:8:)?([^<>]{1,200})</initiator>")
+"""Who did it."""
 
 
 class _Words(HTMLParser):
@@ -314,7 +316,9 @@ def _skype(member: Member, source: Source, options: Options) -> Item:
         return member.bad("neither id nor from: not a message of Teams or Skype")
     content, properties = words(record.get("content")), obj(record.get("properties"))
     html, is_said = _Words(content), kind.startswith("RichText") or kind == "Text"
-    chat, came = _person(record.get("conversationid")), _SKYPE_CAME.get(kind)
+    moved = _SKYPE_PERSON.findall(content) if kind in _SKYPE_CAME else []
+    initiator = "" if is_said else next(iter(_SKYPE_INITIATOR.findall(content)), "")
+    chat = _person(record.get("conversationid"))
     group = chat.startswith("19:")
     listed = re.findall(r'"(?:8:)?([^"\[\],]+)"', facts.get("members", "")) if group else [facts.get("owner", ""), chat]
     room = RoomFacts(RoomKind.PRIVATE if group else RoomKind.DIRECT, tuple(filter(None, listed)) or None)
@@ -324,10 +328,10 @@ def _skype(member: Member, source: Source, options: Options) -> Item:
         options,
         id=own_id,
         room=chat or source.stem,
-        sender=sender,
+        sender=sender if is_said else initiator or sender.replace(chat, ""),
         called=name(record.get("displayName")),
         role=Role.USER if is_said else Role.SYSTEM,
-        text=html.text or ("" if is_said else kind),
+        text=html.text if is_said else joined((kind.rpartition("/")[2], *moved)),
         at=record.get("originalarrivaltime"),
         deleted=gone,
         edited=None if gone else properties.get("edittime") or None,
@@ -335,7 +339,7 @@ def _skype(member: Member, source: Source, options: Options) -> Item:
         mentions=html.people,
         held=html.files,
         facts=named(room, facts.get("name", "")),
-        moves=[Move(person, came is True) for person in _SKYPE_PERSON.findall(content)] if came is not None else (),
+        moves=[Move(person, _SKYPE_CAME[kind]) for person in moved],
         several=True,
         reactions=_emotions(properties.get("emotions")),
     )

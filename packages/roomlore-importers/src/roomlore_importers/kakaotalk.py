@@ -70,7 +70,8 @@ class _Kakao:
         day = read_day(plain)
         if day is not None and day.words and (day.weekday is not None or plain.startswith("---")):
             return day.day(month_first=True)
-        return Head("", plain.strip()) if chat.day and moves_of(plain.strip()) else None
+        notice = plain.strip()
+        return Head("", notice) if chat.day and not notice[:1].isdigit() and moves_of(notice) else None
 
     def content(self, text: str) -> Content:
         return content_of(text, bare=True)
@@ -136,6 +137,8 @@ def _of_row(sender: str, text: str, moment: str, position: Position, room: str) 
 
 def is_kakao(lines: Sequence[str]) -> bool:
     """Return True for the first lines of an export of KakaoTalk."""
+    if _cells(lines[0].split(",")) == COLUMNS:
+        return True
     heads = sum(bool(_WINDOWS.fullmatch(line)) for line in lines)
     phone = [match for line in lines if (match := _PHONE.fullmatch(line.lstrip("\ufeff"))) and match["sender"]]
     saved = any(_SAVED.match(line) for line in lines[:3])

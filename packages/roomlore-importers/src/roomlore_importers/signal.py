@@ -145,6 +145,8 @@ class _Text:
 def _held(match: re.Match[str]) -> dict[str, Any]:
     if match["emoji"]:
         return attached(kind="sticker", caption=match["emoji"])
+    if "exported_stickers/" in (match["file"] or ""):
+        return attached(kind="sticker", caption=match["name"], file=f"../{match['file']}")
     called = match["name"] or ""
     typed = not match["file"] and "/" in called  # signalbackup-tools tells the type of a file without a name
     about = {"mime_type": called} if typed else {"name": called, "file": match["file"]}

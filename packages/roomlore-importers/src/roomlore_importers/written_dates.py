@@ -42,7 +42,7 @@ _PART = lazy_pattern(r"(?P<number>\d{1,4})|(?P<word>[^\W\d_][^\d\s,/()（）-]*)
 _MARKS = str.maketrans({"\u202f": " ", "\u00a0": " ", **dict.fromkeys("\u200e\u200f\u202a\u202c\ufeff")})
 _WEEKDAY_HEADS = ("星期", "禮拜", "週", "周", "วัน")
 _LONGEST = 60
-_MOST_WORDS = 4
+_MOST_WORDS = 2
 _BUDDHIST = 543
 """Years by which the calendar of Thailand is ahead."""
 
