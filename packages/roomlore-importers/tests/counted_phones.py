@@ -34,13 +34,16 @@ def _notice(room: str, number: int, at: datetime, text: str) -> Counted:
 
 # LINE
 
-LINE_HELD = r"\[(?:Photo|Video|Sticker|Voice message|写真|動画|スタンプ|ボイスメッセージ|連絡先|貼圖|照片|影片|檔案|語音訊息|位置資訊)\]"
+LINE_HELD = (
+    r"\[(?:Photo|Video|Sticker|Voice message|写真|動画|スタンプ|ボイスメッセージ|連絡先|貼圖|照片|影片|檔案|語音訊息"
+    r"|位置資訊)\]"
+)
 LINE_NAMED = r"\[(?:File|Location|Contact|ファイル|位置情報)\] (?P<name>.+?)(?: ?https://\S+)?"
 
 
 def line(path: Path, room: str, day: str, clock: str, gap: str = "\t", names: tuple[str, ...] = ()) -> list[Counted]:
-    """Read a chat. `day`, `clock`: for strptime, the day without its weekday in brackets. `names`: in a form with blanks
-    the names and the words of notices, which a reader of the language tells apart."""
+    """Read a chat. `day`, `clock`: for strptime, the day without its weekday in brackets. `names`: of the people, in a
+    form with blanks."""
     rows: list[tuple[datetime, list[str]]] = []
     today = ""
     for text in path.read_text(encoding="utf-8-sig").splitlines():
@@ -86,8 +89,8 @@ WINDOWS_DAY = re.compile(r"-{15} (.+) -{15}")
 
 
 def kakao(path: Path, room: str, stamp: str, form: str, day: str = "") -> list[Counted]:
-    """Read a chat. `stamp`: how a line of a message begins, with its time and its sender; `form`: the time, for strptime;
-    `day`: for strptime, the days of Windows, whose lines have no date."""
+    """Read a chat. `stamp`: how a line of a message begins; `form`: its time, for strptime; `day`: for strptime, the
+    days of Windows, whose lines have no date."""
     rows: list[tuple[datetime, str, list[str]]] = []
     today = ""
     for text in path.read_text(encoding="utf-8-sig").splitlines():

@@ -5,7 +5,7 @@ words that the apps of several languages write in place of pictures, of what was
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from itertools import islice
@@ -47,7 +47,7 @@ class Grammar(Protocol):
 
     room: str
     facts: RoomFacts | None
-    names: Sequence[str]
+    names: tuple[str, ...]
 
     def head(self, text: str, chat: "ChatText") -> Head | date | bool | None:
         """Return the message that a line begins, the day that it tells, True for a line of the file's own, and None for
@@ -156,20 +156,18 @@ def first_lines(source: Source) -> list[str]:
 
 _WORDS = {
     "picture": "photo|photos|image|images|foto|fotos|imagen|imagem|immagine|写真|照片|图片|圖片|画像|รูป|รูปภาพ|ภาพ|사진"
-               "|ảnh|hình ảnh|фото|gambar|bild|fotoğraf",
+    "|ảnh|hình ảnh|фото|gambar|bild|fotoğraf",
     "video": "video|videos|vídeo|vidéo|動画|影片|视频|視訊|วิดีโอ|동영상|видео",
     "sticker": "sticker|stickers|スタンプ|貼圖|贴图|สติกเกอร์|สติ๊กเกอร์|스티커|이모티콘|emoticon|emoticons|stiker|pegatina"
-               "|figurinha|стикер|nhãn dán|çıkartma|autocollant",
-    "voice": "voice message|voice messages|voice note|audio|ボイスメッセージ|語音訊息|语音信息|语音消息|ข้อความเสียง"
-             "|음성메시지|음성 메시지|pesan suara|mensaje de voz|mensagem de voz|sprachnachricht|message vocal"
-             "|messaggio vocale|голосовое сообщение",
-    "file": "file|files|ファイル|檔案|文件|ไฟล์|파일|archivo|arquivo|datei|fichier|файл|berkas|tệp",
-    "location": "location|位置情報|位置訊息|位置資訊|位置资讯|位置信息|位置|ตำแหน่ง|ตำแหน่งที่ตั้ง|위치|위치정보|지도|map|lokasi"
-                "|ubicación|localização|standort|vị trí|null",
-    "contact": "contact|contact info|連絡先|聯絡資訊|联系人|รายชื่อติดต่อ|ข้อมูลติดต่อ|연락처|kontak|contacto|contato"
-               "|kontakt",
+    "|figurinha|стикер|nhãn dán|çıkartma|autocollant",
+    "voice": "voice message|voice messages|voice note|audio|ボイスメッセージ|語音訊息|语音信息|语音消息|ข้อความเสียง|음성메시지"
+    "|음성 메시지|pesan suara|mensaje de voz|mensagem de voz|sprachnachricht|message vocal|messaggio vocale",
+    "file": "file|files|ファイル|檔案|文件|ไฟล์|파일|archivo|arquivo|datei|fichier|файл|berkas",
+    "location": "location|位置情報|位置訊息|位置資訊|位置资讯|位置信息|位置|ตำแหน่ง|ตำแหน่งที่ตั้ง|위치|위치정보|지도|map"
+    "|lokasi|ubicación|localização|standort|vị trí|null",
+    "contact": "contact|contact info|連絡先|聯絡資訊|联系人|รายชื่อติดต่อ|연락처|kontak|contacto|contato|kontakt",
     "poll": "poll|투표|โพล|投票|アンケート|polling|encuesta|enquete|umfrage|sondage",
-}  # fmt: skip
+}
 _KIND_OF = {word: kind for kind, row in _WORDS.items() for word in row.split("|")}
 _BRACKETED = lazy_pattern(r"\[(?P<word>[^\[\]\n]{1,30})\](?: ?(?P<about>[^\n]{0,400}))?")
 """A word in brackets in place of something, with its name or place behind it."""

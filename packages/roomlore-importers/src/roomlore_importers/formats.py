@@ -230,6 +230,14 @@ _PAGES = (
         "it is an export of Signal as HTML; give the file data.json of signal-export, or export with --exporttxt",
     ),
     (
+        lazy_pattern(rb"<smses\b"),
+        "it is an export of messages as XML; export a chat of Signal with signal-export, or with --exporttxt",
+    ),
+    (
+        lazy_pattern(rb'\A\s*<meta http-equiv="content-type"[^>]*>\s*<p><strong>'),
+        "it is an export of Rocket.Chat as HTML; export the messages again, as JSON",
+    ),
+    (
         lazy_pattern(rb"mx_EventTile|mx_MessageTimestamp|id=\"mx_"),
         "it is an export of Element as HTML; export the chat again, as JSON",
     ),
@@ -246,7 +254,9 @@ _PAGES = (
         "it is the page of an export of ChatGPT; give the file conversations.json that lies beside it in the zip",
     ),
 )
-_PAGE = lazy_pattern(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html)\b", re.I | re.S)
+_PAGE = lazy_pattern(
+    rb"\s*(?:<\?xml[^<>]{0,200}>\s*)?(?:<!--.{0,500}?-->\s*)*<(?:!doctype html|html|meta|smses)\b", re.I | re.S
+)
 
 
 def page_of(source: Source) -> str | None:

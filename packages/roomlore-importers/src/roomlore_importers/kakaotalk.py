@@ -7,7 +7,7 @@ from datetime import date
 from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Parsed, Position
+from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, content_of, first_lines, moves_of
 from roomlore_importers.export_files import Options, Source, excerpt
 from roomlore_importers.shapes import id_at, local_time, named
@@ -71,7 +71,8 @@ class _Kakao:
         if day is not None and day.words and (day.weekday is not None or plain.startswith("---")):
             return day.day(month_first=True)
         notice = plain.strip()
-        return Head("", notice) if chat.day and not notice[:1].isdigit() and moves_of(notice) else None
+        known = notice.startswith(self.names) or notice.endswith("습니다.")
+        return Head("", notice) if chat.day and known and moves_of(notice) else None
 
     def content(self, text: str) -> Content:
         return content_of(text, bare=True)
@@ -129,7 +130,7 @@ def _of_row(sender: str, text: str, moment: str, position: Position, room: str) 
         sender_name=person,
         role=content.role,
         text=content.text,
-        sent_at=local_time(moment, None),
+        sent_at=parse_time(moment),
         metadata=content.metadata,
     )
     return Parsed(message, position, room=named(RoomFacts(RoomKind.PRIVATE) if moved else None, ""), moves=moved)

@@ -37,8 +37,8 @@ _NAMED = tuple(
         (r"[與与] ?(.+?) ?的聊天[記纪记][錄录]", True),
         (r"(.+?) ?的聊天[記纪记][錄录]", False),
         (r"ประวัติการ(?:แชท|สนทนา)(?:กับ|ใน)? ?(.+)", None),
-        (r"(.+?) ?(?:님과의|님과) (?:대화|채팅).*", True),
-        (r"Chat (?:with|dengan) (.+)", True),
+        (r"(.+?) ?님과의? (?:주고받은 )?(?:대화|채팅).*", True),
+        (r"(?:Riwayat (?:obrolan|chat)|Historial del? chat|Histórico de conversa) \w{2,6} (.+)", None),
     )
 )
 """How the title names the chat; True for one of two people, None if the words do not tell."""
@@ -75,13 +75,21 @@ class _Line:
         at, rest = clock_time(match), match["rest"]
         if at is None:
             return None
-        if moves_of(rest) or (is_gone(rest) and "\t" not in rest):
+        if self._is_notice(rest):
             return Head("", rest, at)
         name = next((name for name in self.names if rest.startswith(f"{name} ")), "")
         if not name and chat.latest and chat.latest.date() == chat.day and at < chat.latest.time():
             return None  # a line of a message that begins like a time: no message is older than the one before it
         name = name or rest.partition(" ")[0]
         return Head(name, rest[len(name) + 1 :], at)
+
+    def _is_notice(self, rest: str) -> bool:
+        """Return True for a notice: "Ann left the group", but not "Ann I left the group", which Ann wrote."""
+        if is_gone(rest):
+            return True
+        moved = moves_of(rest)
+        begun = moved and any(moved[0].person.startswith(f"{name} ") for name in self.names)
+        return bool(moved) and (not begun or moved[0].person in self.names)
 
     def content(self, text: str) -> Content:
         if "\n" in text and len(text) > 1 and text.startswith('"') and text.endswith('"'):

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import PurePosixPath
@@ -112,7 +112,7 @@ def spoken(
     root: str = "",
     topic: str = "",
     mentions: Iterable[str] = (),
-    held: Sequence[Mapping[str, Any]] = (),
+    held: Iterable[Mapping[str, Any]] = (),
     facts: RoomFacts | None = None,
     moves: Iterable[Move] = (),
     deletes: str = "",

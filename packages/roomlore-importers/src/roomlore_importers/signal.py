@@ -116,7 +116,7 @@ class _Text:
     def __init__(self, source: Source) -> None:
         self.room = room_name(source)
         heads = (_MARKDOWN.fullmatch(line) or _BACKUP.fullmatch(line) for line in first_lines(source))
-        self.names: Sequence[str] = by_length(match["sender"] or "" for match in heads if match)
+        self.names = by_length(match["sender"] or "" for match in heads if match)
 
     def head(self, text: str, chat: ChatText) -> Head | date | bool | None:
         if match := _MARKDOWN.fullmatch(text):

@@ -62,7 +62,7 @@ def _named(word: str, table: dict[str, int]) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Day:
     """A date as written. `numbers`: in the written order, with the month in it; `order`: "ymd", "dmy", "mdy" or "" if
-    the numbers do not tell. `weekday`: 0 for Monday, None if no known one is there. `words`: how many others are there."""
+    the numbers do not tell. `weekday`: 0 for Monday, None if no known one is there. `words`: how many other words."""
 
     numbers: tuple[int, int, int]
     order: str
