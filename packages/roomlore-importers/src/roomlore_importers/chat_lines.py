@@ -60,6 +60,7 @@ class Grammar(Protocol):
 @dataclass(slots=True)
 class _Draft:
     head: Head
+    local: datetime | None
     lines: list[str]
     state: dict[str, Any]
     end: int
@@ -97,7 +98,8 @@ class ChatText:
             return
         yield from self._finish()
         if isinstance(head, Head):
-            self._draft = _Draft(head, [head.text], self._state(line), line.end)
+            state = self._state(line)
+            self._draft = _Draft(head, self._moment(head.at), [head.text], state, line.end)
         elif isinstance(head, date):
             self.day = head
         elif head is None and not (self.after_blank or (line.number <= _MOST_HEADERS and not self._passage.start)):
@@ -116,8 +118,7 @@ class ChatText:
         draft, self._draft = self._draft, None
         if draft is None:
             return
-        head, body = draft.head, "\n".join(draft.lines).rstrip("\n ")
-        local = self._moment(head.at)
+        head, local, body = draft.head, draft.local, "\n".join(draft.lines).rstrip("\n ")
         content = self._grammar.content(body) if head.sender else Content(body, Role.SYSTEM)
         moved = moves_of(body) if content.role is Role.SYSTEM and not head.sender else ()
         sender = head.sender or (moved[0].person if moved else "")
@@ -158,8 +159,8 @@ _WORDS = {
     "picture": "photo|photos|image|images|foto|fotos|imagen|imagem|immagine|写真|照片|图片|圖片|画像|รูป|รูปภาพ|ภาพ|사진"
     "|ảnh|hình ảnh|фото|gambar|bild|fotoğraf",
     "video": "video|videos|vídeo|vidéo|動画|影片|视频|視訊|วิดีโอ|동영상|видео",
-    "sticker": "sticker|stickers|スタンプ|貼圖|贴图|สติกเกอร์|สติ๊กเกอร์|스티커|이모티콘|emoticon|emoticons|stiker|pegatina"
-    "|figurinha|стикер|nhãn dán|çıkartma|autocollant",
+    "sticker": "sticker|stickers|emoticon|emoticons|スタンプ|貼圖|贴图|สติกเกอร์|สติ๊กเกอร์|스티커|이모티콘"
+    "|stiker|pegatina|figurinha|стикер|nhãn dán|çıkartma|autocollant",
     "voice": "voice message|voice messages|voice note|audio|ボイスメッセージ|語音訊息|语音信息|语音消息|ข้อความเสียง|음성메시지"
     "|음성 메시지|pesan suara|mensaje de voz|mensagem de voz|sprachnachricht|message vocal|messaggio vocale",
     "file": "file|files|ファイル|檔案|文件|ไฟล์|파일|archivo|arquivo|datei|fichier|файл|berkas",

@@ -118,12 +118,11 @@ def _names(rests: Sequence[str]) -> tuple[str, ...]:
     for rest in texts:
         if not any(rest.startswith(f"{name} ") for name in names if name):
             left.setdefault(rest.split(" ")[0], []).append(rest.split(" "))
-    for first, group in left.items():
-        shared = 1
-        shortest = min(map(len, group)) - 1
+    for group in (parts for parts in left.values() if len(parts) > 1):
+        shared, shortest = 1, min(map(len, group)) - 1
         while len(group) >= _LEARNED and shared < shortest and len({parts[shared] for parts in group}) == 1:
             shared += 1
-        names.add(" ".join(group[0][:shared]) or first)
+        names.add(" ".join(group[0][:shared]))
     return by_length(names)
 
 
