@@ -214,3 +214,50 @@ def test_a_long_chat_reads_as_the_second_reader_counts_it(tmp_path, form, like):
     assert len(items) == len(counted) == 4000
     assert sum(one.recalled for one in counted) > 300 < sum(one.sender is None for one in counted)
     assert differences(counted, items, own=True) == []
+
+
+JUNK = (None, True, 7, -1.5, "x", "", [], ["x", 3, None], [[1]], {}, {"a": 1}, {"name": [1]}, 10**30)
+DOCUMENTS = {
+    "matrix": "matrix - Hut - Chat Export.json",
+    "mattermost": "acme.mattermost.jsonl",
+    "rocketchat": "history.rocketchat.json",
+    "zulip": "Zulip export",
+    "googlechat": "Space AAAA1",
+    "meta": "Ann Lee_5.json",
+    "teams": "chat.teams.json",
+    "signal": "Signal Hikers",
+}
+
+
+def places(value, path=()):
+    if path:
+        yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield from places(inner, (*path, key))
+
+
+def with_junk(value, path, junk):
+    if not path:
+        return junk
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = with_junk(value[path[0]], path[1:], junk)
+    return copy
+
+
+@pytest.mark.parametrize(("form", "name"), DOCUMENTS.items())
+def test_values_of_any_type_in_any_place(tmp_path, form, name):
+    where = catalogue.SAMPLES / name
+    files = [where] if where.is_file() else list(where.glob("*.json"))
+    for path in files:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    chosen, main = random.Random(4), next(path for path in files if path.name not in ("realm.json", "group_info.json"))
+    for path in files:
+        text = path.read_text("utf-8")
+        lines = [json.loads(line) for line in text.splitlines()] if text.count("\n{") else [json.loads(text)]
+        for place in places(lines):
+            for junk in chosen.sample(JUNK, 2):
+                damaged = with_junk(lines, place, junk)
+                (tmp_path / path.name).write_text("\n".join(map(json.dumps, damaged)), "utf-8")
+                catalogue.items(tmp_path / main.name, format=form)
+        (tmp_path / path.name).write_text(text, "utf-8")

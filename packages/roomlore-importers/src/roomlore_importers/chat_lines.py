@@ -159,10 +159,10 @@ _WORDS = {
     "picture": "photo|photos|image|images|foto|fotos|imagen|imagem|immagine|写真|照片|图片|圖片|画像|รูป|รูปภาพ|ภาพ|사진"
     "|ảnh|hình ảnh|фото|gambar|bild|fotoğraf",
     "video": "video|videos|vídeo|vidéo|動画|影片|视频|視訊|วิดีโอ|동영상|видео",
-    "sticker": "sticker|stickers|emoticon|emoticons|スタンプ|貼圖|贴图|สติกเกอร์|สติ๊กเกอร์|스티커|이모티콘"
-    "|stiker|pegatina|figurinha|стикер|nhãn dán|çıkartma|autocollant",
-    "voice": "voice message|voice messages|voice note|audio|ボイスメッセージ|語音訊息|语音信息|语音消息|ข้อความเสียง|음성메시지"
-    "|음성 메시지|pesan suara|mensaje de voz|mensagem de voz|sprachnachricht|message vocal|messaggio vocale",
+    "sticker": "sticker|stickers|emoticon|emoticons|スタンプ|貼圖|贴图|สติกเกอร์|สติ๊กเกอร์"
+    "|스티커|이모티콘|stiker|pegatina|figurinha|стикер|nhãn dán|çıkartma|autocollant",
+    "voice": "voice message|voice messages|voice note|audio|ボイスメッセージ|語音訊息|语音信息|语音消息|ข้อความเสียง"
+    "|음성메시지|음성 메시지|pesan suara|mensaje de voz|mensagem de voz|sprachnachricht|message vocal|messaggio vocale",
     "file": "file|files|ファイル|檔案|文件|ไฟล์|파일|archivo|arquivo|datei|fichier|файл|berkas",
     "location": "location|位置情報|位置訊息|位置資訊|位置资讯|位置信息|位置|ตำแหน่ง|ตำแหน่งที่ตั้ง|위치|위치정보|지도|map"
     "|lokasi|ubicación|localização|standort|vị trí|null",

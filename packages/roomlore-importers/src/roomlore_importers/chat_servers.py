@@ -23,7 +23,7 @@ from roomlore_importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore_importers.shapes import attached, counted, first_name, joined, name, obj, objects, spoken, words
+from roomlore_importers.shapes import attached, counted, first_name, joined, name, obj, objects, size, spoken, words
 
 _AT = lazy_pattern(r"(?<![\w@])@([\w.-]{1,64}[\w-]|\w)")
 """A mention by the name of an account."""
@@ -207,7 +207,7 @@ def _rocket(member: Member, source: Source, options: Options) -> Item:
         held=[_rocket_file(each) for each in objects(record.get("attachments")) if not each.get("message_link")],
         moves=moves,
         subtype=kind,
-        reactions={emoji.strip(":"): len(obj(who).get("usernames") or ()) for emoji, who in given},
+        reactions={emoji.strip(":"): size(obj(who).get("usernames")) for emoji, who in given},
     )
 
 

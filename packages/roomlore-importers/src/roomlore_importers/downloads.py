@@ -33,6 +33,7 @@ from roomlore_importers.shapes import (
     named,
     obj,
     objects,
+    size,
     spoken,
     words,
 )
@@ -88,7 +89,7 @@ def _googlechat(member: Member, options: Options, info: dict[str, Any], folder: 
         mentions=map(_account, notes),
         held=map(_googlechat_file, objects(record.get("attached_files"))),
         facts=_space(info, folder),
-        reactions={_emoji(each): len(each.get("reactor_emails") or ()) for each in objects(record.get("reactions"))},
+        reactions={_emoji(each): size(each.get("reactor_emails")) for each in objects(record.get("reactions"))},
     )
 
 
@@ -142,9 +143,7 @@ _META_PLACEHOLDER = lazy_pattern(
 def meta(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of one file of a chat of Messenger or Instagram, the oldest first. People are known by their
     names. Its texts are UTF-8 that was taken for Latin-1, but those of end-to-end encrypted chats are not."""
-    for member in oldest_first(
-        source, _META, resume_from, _note_meta, lambda value: value.get("timestamp_ms") or value.get("timestamp")
-    ):
+    for member in oldest_first(source, _META, resume_from, _note_meta, _meta_stamp):
         yield _meta(member, source, options) if isinstance(member, Member) else member
 
 

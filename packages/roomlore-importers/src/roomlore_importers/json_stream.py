@@ -7,11 +7,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Position
+from roomlore.core.records import Bad, Item, Position, parse_time
 from roomlore_importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
 
 LONGEST_VALUE = 64 << 20
@@ -430,7 +431,7 @@ def oldest_first(
     layout: Layout,
     resume_from: Position | None,
     note: Callable[[Event, Facts], None],
-    when: Callable[[dict[str, Any]], Any],
+    when: Callable[[dict[str, Any]], object],
 ) -> Iterator[Member | Bad]:
     """Yield members as `read_members` does, but those of a list that has the newest first from its end on. Only their
     places are kept: the file is read a second time, in pieces. `when`: what tells the time of a member."""
@@ -449,8 +450,8 @@ class _Run:
 
     path: JsonPath
     facts: Facts
-    first: Any
-    last: Any = None
+    first: datetime | None = None
+    last: datetime | None = None
     places: "array[int]" = field(default_factory=lambda: array("Q"))
     bad: list[Bad] = field(default_factory=list)
 
@@ -472,7 +473,7 @@ class _Run:
 
 
 def _runs(
-    source: Source, layout: Layout, note: Callable[[Event, Facts], None], when: Callable[[dict[str, Any]], Any]
+    source: Source, layout: Layout, note: Callable[[Event, Facts], None], when: Callable[[dict[str, Any]], object]
 ) -> Iterator[Iterator[Member | Bad]]:
     told: Facts = {}
     run: _Run | None = None
@@ -481,11 +482,11 @@ def _runs(
         if run is None or path != run.path:
             if run is not None:
                 yield run.members(source)
-            run = _Run(path, dict(told), None)
+            run = _Run(path, dict(told))
         if isinstance(member, Bad):
             run.bad.append(member)
             continue
-        moment = when(member.value)
+        moment = parse_time(when(member.value))
         run.first, run.last = (moment if run.first is None else run.first), (run.last if moment is None else moment)
         run.places.extend((member.before["offset"], member.position["offset"]))
     if run is not None:

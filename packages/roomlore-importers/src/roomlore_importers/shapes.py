@@ -84,6 +84,11 @@ def named(room: RoomFacts | None, called: str, room_id: str = "") -> RoomFacts |
     return replace(room or NOTHING_TOLD, name=called)
 
 
+def size(value: object) -> int:
+    """Return how many values a list has; 0 if it is no list."""
+    return len(value) if isinstance(value, list) else 0
+
+
 def joined(parts: Iterable[object], separator: str = " ") -> str:
     """Return the non-empty texts among the parts, joined."""
     return separator.join(part for part in parts if isinstance(part, str) and part)
