@@ -261,3 +261,11 @@ def test_values_of_any_type_in_any_place(tmp_path, form, name):
                 (tmp_path / path.name).write_text("\n".join(map(json.dumps, damaged)), "utf-8")
                 catalogue.items(tmp_path / main.name, format=form)
         (tmp_path / path.name).write_text(text, "utf-8")
+
+
+def test_html_that_is_none(tmp_path):
+    body = "a < b <![x]> <!-- no --> <b>c</b> " + "<a " * 30_000
+    message = {"id": "1", "createdDateTime": "2024-05-01T10:00:00Z", "from": {"user": {"id": "u"}}}
+    record = message | {"chatId": "19:x", "body": {"contentType": "html", "content": body}}
+    items = read(tmp_path, "chat.json", json.dumps([record]), format="teams")
+    assert items[0].message.text.startswith("a < b <![x]>  c <a <a")

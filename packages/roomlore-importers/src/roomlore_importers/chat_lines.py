@@ -123,6 +123,7 @@ class ChatText:
         moved = moves_of(body) if content.role is Role.SYSTEM and not head.sender else ()
         sender = head.sender or (moved[0].person if moved else "")
         key = self._passage.take(local.isoformat() if local else "", head.sender, body, draft.state)
+        names = self._grammar.names if "@" in content.text else ()
         message = Message(
             id=key,
             room_id=self._room,
@@ -131,7 +132,7 @@ class ChatText:
             role=content.role,
             text=content.text,
             sent_at=local and in_zone(local, self._options.timezone),
-            mentions=tuple(name for name in self._grammar.names if f"@{name}" in content.text),
+            mentions=tuple(name for name in names if f"@{name}" in content.text),
             metadata=content.metadata,
         )
         room = None if self._options.room_id else named(self._grammar.facts, self._grammar.room, self._room)

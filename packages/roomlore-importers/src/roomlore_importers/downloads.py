@@ -219,6 +219,11 @@ _GRAPH = Layout(
     plausible=lambda value: isinstance(value, dict) and "createdDateTime" in value and "body" in value,
     home=("value", 0),
 )
+_NO_TAG = lazy_pattern(
+    r"<!--[^<]{0,2000}?-->|<(?!/?[a-zA-Z][\w:-]{0,40}"
+    r"(?:\s+[\w:@-]{1,60}(?:=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=]{1,2000}))?){0,40}\s*/?>)"
+)
+"""A comment, or a sign that begins no tag: Python's parser of HTML takes long for many of these, or fails."""
 _BLOCKS = ("p", "div", "br", "li", "tr", "blockquote", "h1", "h2", "h3", "pre")
 _QUOTES = ("quote", "blockquote")
 _GRAPH_CAME = (("membersAdded", True), ("membersJoined", True), ("membersDeleted", False), ("membersLeft", False))
@@ -239,7 +244,7 @@ class _Words(HTMLParser):
         self.files: list[dict[str, Any]] = []
         self.people: list[str] = []
         self._quotes = 0
-        self.feed(html)
+        self.feed(_NO_TAG.sub(lambda match: "&lt;" if match[0] == "<" else "", html))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -185,7 +185,7 @@ def _mentions(content: dict[str, Any]) -> list[str]:
     mentioned = obj(content.get("m.mentions")).get("user_ids")
     if isinstance(mentioned, list):
         return [user for user in mentioned if isinstance(user, str)]
-    html = re.sub(r"<mx-reply>.*?</mx-reply>", "", words(content.get("formatted_body")), flags=re.DOTALL)
+    html = words(content.get("formatted_body")).rpartition("</mx-reply>")[2]
     return _MATRIX_TO.findall(html.replace("%40", "@").replace("%3A", ":"))
 
 

@@ -40,7 +40,7 @@ _BACKUP = lazy_pattern(
     re.DOTALL,
 )
 """A message, file or notice of signalbackup-tools."""
-_REACTIONS = lazy_pattern(r"\s*\(- (?P<reactions>[^\n]{3,1000}) -\)")
+_REACTIONS = lazy_pattern(r"\(- (?P<reactions>[^\n]{3,300}) -\)")
 """The reactions to a message: who gave which."""
 _QUOTE = lazy_pattern(r"\s*(?P<quote>> [^\n]*(?:\n> ?[^\n]*)*)\n\n")
 """The quote in front of an answer."""
