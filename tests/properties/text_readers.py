@@ -62,6 +62,7 @@ from roomlore.core.summary import sentences as summary_quotes
 from roomlore.surfaces.cli import show
 from roomlore_console import frame
 from roomlore_importers import (
+    chat_lines,
     export_files,
     irc,
     json_stream,
@@ -69,6 +70,7 @@ from roomlore_importers import (
     whatsapp_content,
     whatsapp_stamps,
     whatsapp_words,
+    written_dates,
 )
 from roomlore_importers.opening import open_import
 from roomlore_integrations.payloads import give_back
@@ -153,6 +155,41 @@ IMPORTERS: dict[str, Reader] = {
     ),
     "wecom": _imported("wecom", '{"msgid": "1", "from": "a", "msgtype": "text", "text": {"content": JSON}}\n'),
     "lark": _imported("lark", '{"data": {"items": [{"message_id": "1", "body": {"content": JSON}}, '),
+    "line": _imported(
+        "line",
+        "2024.01.02 Tuesday\n10:00\tAnna\tTEXT\n10:01\tTEXT\n10:02\t",
+        "2024.01.02 Tuesday\n10:00 Anna TEXT\n10:01 TEXT\n10:02 ",
+    ),
+    "kakaotalk": _imported(
+        "kakaotalk",
+        "--- Monday, January 1, 2024 ---\n[Anna] [1:02 PM] TEXT\n[",
+        "2024년 1월 1일 오후 1:02, Anna : TEXT\n2024년 1월 1일 오후 1:02, TEXT\n2024년 ",
+        "Date,User,Message\n2024-01-01 10:00:00,Anna,TEXT\n",
+    ),
+    "signal": _imported(
+        "signal",
+        "[2024-05-01 10:00:00] Anna: TEXT\n[2024-05-01 10:00:01] ",
+        "[May 01, 2024 10:00:00] <Anna> TEXT\n[May 01, 2024 10:00:00] *** TEXT\n[May ",
+        '{"date": "2024-05-01 10:00:00", "sender": "a", "body": JSON, "quote": JSON}\n',
+    ),
+    "matrix": _imported(
+        "matrix",
+        '[{"type": "m.room.message", "sender": "a", "event_id": "$1", "content": {"body": JSON, '
+        '"formatted_body": JSON, "m.relates_to": {"m.in_reply_to": {"event_id": "$2"}}}}, ',
+    ),
+    "mattermost": _imported(
+        "mattermost", '{"type": "post", "post": {"team": "t", "channel": "c", "user": "u", "message": JSON}}\n'
+    ),
+    "rocketchat": _imported("rocketchat", '[{"ts": "2024-05-01T10:00:00Z", "username": "a", "msg": JSON}, '),
+    "zulip": _imported("zulip", '{"zerver_message": [{"id": 1, "recipient": 2, "sender": 3, "content": JSON}, '),
+    "googlechat": _imported("googlechat", '{"messages": [{"created_date": JSON, "text": JSON}, '),
+    "meta": _imported("meta", '{"messages": [{"sender_name": "a", "timestamp_ms": 1, "content": JSON}, '),
+    "teams": _imported(
+        "teams",
+        '[{"id": "1", "createdDateTime": "2024-05-01T10:00:00Z", "body": {"contentType": "html", "content": JSON}}, ',
+        '{"conversations": [{"MessageList": [{"id": "1", "originalarrivaltime": "2024-05-01T10:00:00Z", "from": "a", '
+        '"messagetype": "RichText/Html", "content": JSON}, ',
+    ),
 }
 
 
@@ -391,6 +428,10 @@ READERS: dict[str, Reader] = {
     ],
     "importers.whatsapp_words:letters": whatsapp_words.letters,
     "importers.whatsapp_words:says": lambda text: whatsapp_words.says(text, "deleted"),
+    "importers.chat_lines:content_of": lambda text: chat_lines.content_of(text, bare=True),
+    "importers.chat_lines:kind_of_word": chat_lines.kind_of_word,
+    "importers.written_dates:read_day": written_dates.read_day,
+    "importers.written_dates:read_moment": written_dates.read_moment,
     "surfaces.console.frame:clipped": lambda text: frame.clipped(text, len(text) - 1),
     "surfaces.console.frame:visible": frame.visible,
     "surfaces.cli.show:inert": show.inert,
@@ -421,7 +462,10 @@ SHORT = frozenset(
         "core.sessions.window:show",
         "core.dates.chinese:numeral",
         "core.dates.english:weekday_number",
+        "importers.chat_lines:Grammar.content",
+        "importers.chat_lines:Grammar.head",
         "importers.shapes:Passage.take",
+        "importers.shapes:spoken",
     }
 )
 """They look a word up, read one word of a fixed list, parse JSON, or do nothing with a text but hand it to a reader."""

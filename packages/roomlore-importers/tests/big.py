@@ -85,6 +85,34 @@ def lark(number: int) -> str:
     return ("," if number else "") + json.dumps(record, ensure_ascii=False)
 
 
+def line(number: int) -> str:
+    when = datetime(2020, 1, 1) + timedelta(minutes=number)
+    day = f"{when:%Y.%m.%d %A}\n" if number % 1440 == 0 else ""
+    return f"{day}{when:%H:%M}\tPerson {number % 40}\t{text(number)}\n"
+
+
+def kakaotalk(number: int) -> str:
+    when = datetime(2020, 1, 1) + timedelta(minutes=number)
+    half, hour = ("오후" if when.hour > 11 else "오전"), (when.hour - 1) % 12 + 1
+    return f"{when.year}년 {when.month}월 {when.day}일 {half} {hour}:{when:%M}, 사람{number % 40} : {text(number)}\n"
+
+
+def meta(number: int) -> str:
+    """One of the messages, the newest first."""
+    said = {
+        "sender_name": f"P{number % 40}",
+        "timestamp_ms": 1_900_000_000_000 - number * 1000,
+        "content": text(number),
+    }
+    return ("," if number else "") + json.dumps(said, indent=1)
+
+
+def matrix(number: int) -> str:
+    event = {"type": "m.room.message", "sender": f"@p{number % 40}:x", "event_id": f"${number}", "room_id": "!r:x"}
+    event |= {"origin_server_ts": 1_600_000_000_000 + number * 1000, "content": {"body": text(number)}}
+    return ("," if number else "") + json.dumps(event, ensure_ascii=False)
+
+
 Maker = Callable[[int], str]
 FILES: dict[str, tuple[str, str, Maker, str]] = {
     "jsonl": ("big.jsonl", "", jsonl, ""),
@@ -94,6 +122,10 @@ FILES: dict[str, tuple[str, str, Maker, str]] = {
     "whatsapp": ("chat.txt", "", whatsapp, ""),
     "openai": ("chats.jsonl", "", openai, ""),
     "lark": ("lark.json", '{"code":0,"data":{"items":[', lark, "]}}"),
+    "line": ("[LINE] Big.txt", "[LINE] Chat history in Big\nSaved on: 2024.01.01 09:00\n\n", line, ""),
+    "kakaotalk": ("KakaoTalkChats.txt", "Big 카카오톡 대화\n저장한 날짜 : 2024년 1월 1일 오전 9:00\n\n", kakaotalk, ""),
+    "meta": ("message_1.json", '{"participants":[{"name":"P1"}],"messages":[', meta, '],"thread_path":"inbox/big_1"}'),
+    "matrix": ("export.json", '{"room_name":"Big","messages":[', matrix, "]}"),
 }
 
 

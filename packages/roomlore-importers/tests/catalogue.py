@@ -61,6 +61,30 @@ FORMAT_OF = {
     "读书会.chatlab.jsonl": "chatlab",
     "archive.wecom.jsonl": "wecom",
     "客户群.wecom.jsonl": "wecom",
+    "[LINE] Trip.txt": "line",
+    "[LINE] 旅行のトーク.txt": "line",
+    "[LINE] 與阿哲的聊天.txt": "line",
+    "[LINE]กลุ่มเดินป่า.txt": "line",
+    "KakaoTalk Chats with Tour.txt": "kakaotalk",
+    "KakaoTalkChats.txt": "kakaotalk",
+    "KakaoTalk_20240103_1000_00_123_group.txt": "kakaotalk",
+    "KakaoTalk_Chat_등산 모임.csv": "kakaotalk",
+    "KakaoTalk_Tour_windows.txt": "kakaotalk",
+    "Talk_2026.1.7 10_00-1.txt": "kakaotalk",
+    "Signal Hikers": "signal",
+    "Choir (_id7).txt": "signal",
+    "matrix - Hut - Chat Export.json": "matrix",
+    "kitchen.matrix.jsonl": "matrix",
+    "acme.mattermost.jsonl": "mattermost",
+    "general.rocketchat.json": "rocketchat",
+    "history.rocketchat.json": "rocketchat",
+    "Zulip export": "zulip",
+    "Space AAAA1": "googlechat",
+    "message_1.json": "meta",
+    "message_2.json": "meta",
+    "Ann Lee_5.json": "meta",
+    "Teams download": "teams",
+    "chat.teams.json": "teams",
 }
 ONE_LINE_A_MESSAGE = (
     "#kitchen.log",
@@ -85,6 +109,8 @@ DOCUMENTS = (
     "读书会.weflow.json",
     "读书会.echotrace.json",
     "读书会.arkme.json",
+    "matrix - Hut - Chat Export.json",
+    "history.rocketchat.json",
 )
 FOLDERS = {
     "slack",
@@ -92,6 +118,10 @@ FOLDERS = {
     "ChatExport_2024-06-02",
     "WhatsApp Chat - Choir",
     "Acme Slack export Jun 1 2024 - Jun 3 2024",
+    "Signal Hikers",
+    "Zulip export",
+    "Space AAAA1",
+    "Teams download",
 }
 
 

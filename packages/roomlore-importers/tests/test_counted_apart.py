@@ -10,6 +10,7 @@ from pathlib import Path
 import catalogue
 import counted_apart
 import counted_messengers
+import counted_phones
 import pytest
 from counted_apart import Counted
 
@@ -18,9 +19,14 @@ from roomlore.core.models import Message, Role
 from roomlore_importers import FORMATS, Item, Parsed
 from roomlore_testkit.case_table import all_cases
 
-OTHER_FORMATS = {"chatgpt", "irc", "jsonl", "openai"}
+OTHER_FORMATS = {
+    "chatgpt", "irc", "jsonl", "openai", "signal", "matrix", "mattermost", "rocketchat", "zulip", "googlechat", "meta",
+    "teams",
+}  # fmt: skip
 """Formats whose samples nobody counts here."""
-COUNT = counted_apart.COUNT | counted_messengers.COUNT
+WITH_ROOMS = counted_messengers.COUNT | counted_phones.COUNT
+"""Samples whose second reader gives the rooms, and the ids if there are any."""
+COUNT = counted_apart.COUNT | WITH_ROOMS
 
 
 def imported(path: Path) -> list[Item]:
@@ -150,7 +156,7 @@ def test_the_importer_reads_what_the_second_reader_counts():
                 path = catalogue.SAMPLES / name
                 counted = COUNT[name](path)
                 assert counted
-                assert differences(counted, imported(path), own=name in counted_messengers.COUNT) == []
+                assert differences(counted, imported(path), own=name in WITH_ROOMS) == []
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.FOLDERS & set(counted_messengers.COUNT)))
@@ -184,7 +190,7 @@ def test_every_sample_of_these_formats_is_counted():
 
 
 def test_the_second_reader_shares_no_code_with_the_importers():
-    readers = (counted_apart, counted_messengers)
+    readers = (counted_apart, counted_messengers, counted_phones)
     trees = [ast.parse(Path(reader.__file__).read_text(encoding="utf-8")) for reader in readers]
     modules = {
         name
@@ -271,6 +277,19 @@ BROKEN = [
         "mentions",
     ),
     ("lark.topics.json", "buy rope", "buy tea", "om_h13: shows"),
+    ("[LINE] Trip.txt", "Mon, 01/15/2024", "Tue, 01/16/2024", "#14: said at"),
+    ("[LINE] Trip.txt", "7:15AM\tAnn", "7:15AM\tBo", "#16: said by"),
+    ("[LINE] 旅行のトーク.txt", "[スタンプ]", "スタンプ", "#4: says"),
+    ("[LINE] 旅行のトーク.txt", "\t花子\tメッセージの送信を取り消しました", "\t花子\tはい", "0 recalled"),
+    ("[LINE] 與阿哲的聊天.txt", "下午12:05", "上午12:05", "#2: said at"),
+    ("[LINE]กลุ่มเดินป่า.txt", "22:40 มะลิเข้าร่วมกลุ่ม", "22:40 มะลิ เข้า", "a line of the user"),
+    ("KakaoTalkChats.txt", "오후 1:02, 회원님", "오전 1:02, 회원님", "#7: said at"),
+    ("KakaoTalkChats.txt", "(3명)과 카카오톡 대화", "둘 (3명)과 카카오톡 대화", "said in"),
+    ("Talk_2026.1.7 10_00-1.txt", "13:05, 홍길동 : 보이스톡", "13:05, 홍길동 : 보이스", "a line of the user"),
+    ("KakaoTalk Chats with Tour.txt", "Dana : 2 photos", "Dana : 2 phones", "says"),
+    ("KakaoTalk_20240103_1000_00_123_group.txt", "2024년 1월 2일 화요일", "2024년 1월 3일 수요일", "said at"),
+    ("KakaoTalk_Tour_windows.txt", "[8:34 PM]", "[8:34 AM]", "#0: said at"),
+    ("KakaoTalk_Chat_등산 모임.csv", "(이모티콘) 하하", "하하하", "says"),
     ("lark.topics.json", '"sender_type": "app"', '"sender_type": "user"', "om_h18: said by the user"),
 ]
 
@@ -290,6 +309,6 @@ def test_a_broken_copy_is_told_from_its_sample(tmp_path):
                 text = (folder / name).read_bytes().decode("utf-8")
                 assert whole in text
                 (folder / name).write_bytes(text.replace(whole, broken).encode("utf-8"))
-                own = sample in counted_messengers.COUNT
+                own = sample in WITH_ROOMS
                 found = differences(COUNT[sample](catalogue.SAMPLES / sample), imported(folder / sample), own=own)
                 assert any(told in one for one in found), found

@@ -20,7 +20,7 @@ from roomlore_importers.formats import ENDINGS, FORMATS, beginning, form_of
 _HEAD = 100
 """Messages at the beginning of an export by which it is found in another one of the same chat."""
 _LONGEST_LABEL = 120
-_OFTEN_NAMED = ("qq-text", "qq-exporter", "chatlab")
+_OFTEN_NAMED = ("qq-text", "qq-exporter", "chatlab", "line", "kakaotalk", "signal")
 """Formats that may have the name of a chat inside and no id. A room that has an id keeps it."""
 _ENDING = lazy_pattern(rf"(?:{'|'.join(map(re.escape, (*ENDINGS, '.zip')))})$", re.I)
 _DATE = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?:[-_.]?[01]\d(?:[-_.]?[0-3]\d)?)?(?!\d)")

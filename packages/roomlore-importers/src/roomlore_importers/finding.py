@@ -9,7 +9,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import LeftOut
 from roomlore.ports.exports import ExportFile, ExportListing
-from roomlore_importers import qq, slack, whatsapp
+from roomlore_importers import downloads, qq, slack, whatsapp
 from roomlore_importers.export_files import UNREADABLE, Options, Source, is_zip, names_in, plain_name
 from roomlore_importers.formats import ENDINGS, FORMATS, PAGE_ENDINGS, check_read, is_blank, page_of, told_by_looking
 
@@ -27,10 +27,17 @@ _SENT = {
     "chatgpt": lazy_pattern(r"file[-_][A-Za-z0-9]{8,}.*"),
 }
 """How programs name a file that was sent in a chat, beside the export or below it."""
-_OTHERS_OF_CHATGPT = lazy_pattern(
-    r"(?:user|user_settings|message_feedback|model_comparisons|shared_conversations|group_chats|shopping\w*|sora"
-    r"|export_manifest)\.json"
-)
+_BESIDE = {
+    "chatgpt": lazy_pattern(
+        r"(?:user|user_settings|message_feedback|model_comparisons|shared_conversations|group_chats|shopping\w*|sora"
+        r"|export_manifest)\.json"
+    ),
+    "zulip": lazy_pattern(r"(?:realm|attachment|analytics|migration_status|stats)\.json"),
+    "googlechat": lazy_pattern(r"group_info\.json"),
+}
+"""What programs put beside their exports and is none of its own."""
+_NO_CHAT = lazy_pattern(r"user_info\.json")
+"""What describes an account and is no chat."""
 
 
 _NEXT_PAGE = lazy_pattern(r"messages\d+")
@@ -130,7 +137,7 @@ class _Search:
         here = frozenset(form for form, _ in looked.values() if form) | ({"slack"} if channels else frozenset())
         sent = self._sent(looked, folder, above | here)
         owner = self._label(folder.name)
-        for name in sorted({*folder.files, *folder.folders}):
+        for name in sorted({*folder.files, *folder.folders}, key=_oldest_first):
             inside = folder.folders.get(name)
             if name in looked:
                 self._decide(folder.name + name, *looked[name], owner if name in sent else "")
@@ -206,13 +213,14 @@ class _Search:
         """Return what looking tells of the files that may be exports: the format, or None and why it tells nothing."""
         names = [name for name in folder.files if name not in but and self._may_be_one(name)]
         looked = {name: self._look(folder.name + name) for name in names}
-        if any(form == "chatgpt" for form, _ in looked.values()):
-            return {name: shape for name, shape in looked.items() if not _OTHERS_OF_CHATGPT.fullmatch(name)}
-        return looked
+        others = [_BESIDE[form] for form, _ in looked.values() if form in _BESIDE]
+        return {name: shape for name, shape in looked.items() if not any(other.fullmatch(name) for other in others)}
 
     def _may_be_one(self, name: str) -> bool:
         """Return True if a file with this name may be an export. Any compressed file may, unless it is in a zip."""
         lower = name.lower()
+        if _NO_CHAT.fullmatch(lower):
+            return False
         packed = lower.endswith(".gz") and not lower.endswith(".tar.gz")
         return lower.endswith(ENDINGS) or (packed and not self._packed)
 
@@ -331,6 +339,12 @@ class _Search:
 
     def _label(self, name: str) -> str:
         return str(self._place / name)
+
+
+def _oldest_first(name: str) -> tuple[str, int]:
+    """Return what sorts names. Of the files of one chat of Messenger, the first has the newest messages."""
+    part = downloads.META_PART.fullmatch(name)
+    return (name, 0) if part is None else ("message_", -int(part["number"]))
 
 
 def _attachment(owner: str) -> str:

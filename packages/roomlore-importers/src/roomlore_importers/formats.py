@@ -13,15 +13,21 @@ from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed, Position
 from roomlore_importers import (
+    chat_servers,
     chatgpt,
     chatlab,
     discord,
+    downloads,
     irc,
     jsonl,
+    kakaotalk,
     lark,
+    line,
+    matrix,
     onebot,
     openai,
     qq,
+    signal,
     slack,
     telegram,
     wechat,
@@ -42,6 +48,8 @@ _UNTIMED = ("openai", "irc", "jsonl")
 _LOOSE = ("openai", "lark", "jsonl")
 """Formats detected by a few common words, which other programs use too."""
 _NEARLY_ALL = 0.9
+_IN_LINES = ("onebot", "chatlog", "wecom", "chatlab", "mattermost", "matrix", "signal", "rocketchat")
+"""Formats that may be one JSON object a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,16 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat.weflow),
             Format("wechat-csv", "WeChat tables: chatlog, MemoTrace, PyWxDump, WeClone", wechat.read, (".csv",), True),
             Format("wecom", "WeCom message archive, JSONL", wecom.read),
+            Format("line", "LINE chat history, text", line.read, (".txt",), True),
+            Format("kakaotalk", "KakaoTalk chat, text or CSV", kakaotalk.read, (".txt", ".csv"), True),
+            Format("signal", "Signal, by signal-export or signalbackup-tools", signal.read, (".json", ".txt"), True),
+            Format("matrix", "Matrix events; Element's export, JSON", matrix.read),
+            Format("mattermost", "Mattermost bulk export, JSONL", chat_servers.mattermost),
+            Format("rocketchat", "Rocket.Chat export, JSON", chat_servers.rocketchat),
+            Format("zulip", "Zulip export, messages-….json and realm.json", chat_servers.zulip, (".json",)),
+            Format("googlechat", "Google Chat (Takeout), messages.json", downloads.googlechat, (".json",)),
+            Format("meta", "Messenger or Instagram download, message_….json", downloads.meta, (".json",)),
+            Format("teams", "Teams or Skype, messages.json, or chatMessage of Graph", downloads.teams, (".json",)),
         )
     }
 )
@@ -105,6 +123,15 @@ ENDINGS = tuple(sorted({ending for form in FORMATS.values() for ending in form.e
 
 # Each set of words is written by one program only; the first one found decides.
 _DOCUMENTS = (
+    ("zulip", (rb'"zerver_message"\s*:', rb'"(?:date_sent|zerver_usermessage)"\s*:')),
+    ("mattermost", (rb'"type"\s*:\s*"version"|"(?:direct_)?post"\s*:\s*\{', rb'"(?:version|create_at)"\s*:\s*\d')),
+    ("matrix", (rb'"origin_server_ts"\s*:', rb'"(?:sender|user_id)"\s*:\s*"@', rb'"content"\s*:')),
+    ("googlechat", (rb'"created_date"\s*:', rb'"(?:creator|topic_id|message_id)"\s*:')),
+    ("meta", (rb'"(?:timestamp_ms|threadName|isUnsent)"\s*:', rb'"(?:sender_name|senderName|participants)"\s*:')),
+    ("teams", (rb'"MessageList"\s*:|"originalarrivaltime"\s*:', rb'"(?:conversations|messagetype)"\s*:')),
+    ("teams", (rb'"createdDateTime"\s*:', rb'"(?:messageType|channelIdentity|chatId)"\s*:', rb'"body"\s*:')),
+    ("signal", (rb'"sender"\s*:', rb'"quote"\s*:', rb'"sticker"\s*:', rb'"reactions"\s*:')),
+    ("rocketchat", (rb'"msg"\s*:', rb'"ts"\s*:', rb'"(?:username|rid)"\s*:')),
     ("chatlab", (rb'"chatlab"\s*:\s*\{', rb'"(?:version|platform|platformId)"\s*:')),
     ("qq-exporter", (rb'"(?:chatInfo|messages)"\s*:', rb'"name"\s*:\s*"QQChatExporter[^"]{0,200}"')),
     ("weflow", (rb'"session"\s*:\s*\{', rb'"(?:wxid|accountId)"\s*:', rb'"(?:weflow|senderUsername)"\s*:')),
@@ -199,11 +226,37 @@ _PAGES = (
         "it is an export of QQChatExporter as HTML; export the chat again, as JSON",
     ),
     (
+        lazy_pattern(rb"signalbackup-tools|class=\"signal-export|SignalExport", re.I),
+        "it is an export of Signal as HTML; give the file data.json of signal-export, or export with --exporttxt",
+    ),
+    (
+        lazy_pattern(rb"<smses\b"),
+        "it is an export of messages as XML; export a chat of Signal with signal-export, or with --exporttxt",
+    ),
+    (
+        lazy_pattern(rb'\A\s*<meta http-equiv="content-type"[^>]*>\s*<p><strong>'),
+        "it is an export of Rocket.Chat as HTML; export the messages again, as JSON",
+    ),
+    (
+        lazy_pattern(rb"mx_EventTile|mx_MessageTimestamp|id=\"mx_"),
+        "it is an export of Element as HTML; export the chat again, as JSON",
+    ),
+    (
+        lazy_pattern(rb"<title>[^<]{0,200}</title>.{0,4000}?(?:fbcdn|_a6-p|_3-95|_2pi\w)", re.S),
+        "it is a download of Messenger or Instagram as HTML; download your information again, in the format JSON",
+    ),
+    (
+        lazy_pattern(rb"teams\.microsoft\.com|schema\.skype\.com|Microsoft Purview"),
+        "it is an export of Teams as HTML; give messages.json of a personal export, or messages of Microsoft Graph",
+    ),
+    (
         lazy_pattern(rb"chatgpt\.com|ChatGPT Data Export|chat\.openai\.com"),
         "it is the page of an export of ChatGPT; give the file conversations.json that lies beside it in the zip",
     ),
 )
-_PAGE = lazy_pattern(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html)\b", re.I | re.S)
+_PAGE = lazy_pattern(
+    rb"\s*(?:<\?xml[^<>]{0,200}>\s*)?(?:<!--.{0,500}?-->\s*)*<(?:!doctype html|html|meta|smses)\b", re.I | re.S
+)
 
 
 def page_of(source: Source) -> str | None:
@@ -238,7 +291,7 @@ def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
         return True
     if name == "openai":
         return any(isinstance(item.get("messages"), list) for item in objects) or not any(map(_has_sender, objects))
-    if name in ("onebot", "chatlog", "wecom", "chatlab"):
+    if name in _IN_LINES:
         return True
     if name == "lark":
         return any(
@@ -255,8 +308,10 @@ def _of_text(source: Source) -> str | None:
     lines = list(_first_lines(source))
     if lines and wechat.table_in_line(lines[0]):
         return "wechat-csv"
-    stamped = sum(read_stamp(line) is not None for line in lines)
-    logged = sum(irc.is_log_line(line) for line in lines)
+    if (told := _of_phone(lines)) is not None:
+        return told
+    stamped = sum(read_stamp(text) is not None for text in lines)
+    logged = sum(irc.is_log_line(text) for text in lines)
     if qq.is_qq(lines) or qq.blocks(lines) > max(0.2 * len(lines), logged):
         return "qq-text"
     if max(stamped, logged) == 0 or (logged < 0.3 * len(lines) and stamped < 0.05 * len(lines)):
@@ -264,9 +319,18 @@ def _of_text(source: Source) -> str | None:
     return "whatsapp" if stamped > logged else "irc"
 
 
+def _of_phone(lines: list[str]) -> str | None:
+    """Return the text format of a phone's app that has what only that one has."""
+    if line.is_line(lines):
+        return "line"
+    if lines and kakaotalk.is_kakao(lines):
+        return "kakaotalk"
+    return "signal" if signal.is_text(lines) else None
+
+
 def _first_lines(source: Source) -> list[str]:
     encoding, mark = source.encoding()
     with source.open() as file:
         text = file.read(_HEAD)[mark:].decode(encoding, "replace")
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return [line for line in lines if line.strip()][:_SOME_LINES]
+    lines = [part.removesuffix("\r") for part in text.split("\n")]
+    return [part for part in lines if part.strip()][:_SOME_LINES]

@@ -3,14 +3,16 @@
 import codecs
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Position
+from roomlore.core.records import Bad, Item, Position, parse_time
 from roomlore_importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
 
 LONGEST_VALUE = 64 << 20
@@ -411,6 +413,85 @@ def _member_of(event: Event, before: Position, position: Position) -> Member | B
     if not isinstance(event.value, dict):
         return Bad(position, number, "not a JSON object", excerpt(str(event.value)))
     return Member(event.value, event.path, number, position["facts"], before, position)
+
+
+def as_list(source: Source, layout: Layout) -> Layout:
+    """Return the layout of a document that is a bare list if this one is, else the same layout."""
+    with source.open() as file:
+        in_list = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    return replace(layout, streams=lambda path: path == (), home=(0,)) if in_list else layout
+
+
+_PIECE = 4096
+"""Members of a list with the newest first that are read at once."""
+
+
+def oldest_first(
+    source: Source,
+    layout: Layout,
+    resume_from: Position | None,
+    note: Callable[[Event, Facts], None],
+    when: Callable[[dict[str, Any]], object],
+) -> Iterator[Member | Bad]:
+    """Yield members as `read_members` does, but those of a list that has the newest first from its end on. Only their
+    places are kept: the file is read a second time, in pieces. `when`: what tells the time of a member."""
+    done, count = resume_from["offset"] if resume_from else 0, 0
+    for run in _runs(source, layout, note, when):
+        for item in run:
+            count += 1
+            if count > done:
+                yield replace(item, position={"offset": count})
+    source.bytes_read = source.total_bytes
+
+
+@dataclass(slots=True)
+class _Run:
+    """The places of the members of one list, and what was told before the first one."""
+
+    path: JsonPath
+    facts: Facts
+    first: datetime | None = None
+    last: datetime | None = None
+    places: "array[int]" = field(default_factory=lambda: array("Q"))
+    bad: list[Bad] = field(default_factory=list)
+
+    def members(self, source: Source) -> Iterator[Member | Bad]:
+        pairs = list(range(0, len(self.places), 2))
+        backwards = self.first is not None and self.last is not None and self.first > self.last
+        pieces = [pairs[start : start + _PIECE] for start in range(0, len(pairs), _PIECE)]
+        with source.open() as file:
+            for piece in reversed(pieces) if backwards else pieces:
+                begin = self.places[piece[0]]
+                file.seek(begin)
+                data = file.read(self.places[piece[-1] + 1] - begin)
+                for place in reversed(piece) if backwards else piece:
+                    raw = data[self.places[place] - begin : self.places[place + 1] - begin]
+                    value = parse_object(raw.decode("utf-8", "replace").strip(", \t\r\n"))
+                    if isinstance(value, dict):
+                        yield Member(value, (*self.path, place // 2), place // 2 + 1, self.facts, {}, {})
+        yield from self.bad
+
+
+def _runs(
+    source: Source, layout: Layout, note: Callable[[Event, Facts], None], when: Callable[[dict[str, Any]], object]
+) -> Iterator[Iterator[Member | Bad]]:
+    told: Facts = {}
+    run: _Run | None = None
+    for member in read_members(source, layout, None, lambda event, _: note(event, told)):
+        path = member.path[:-1] if isinstance(member, Member) else run.path if run else ()
+        if run is None or path != run.path:
+            if run is not None:
+                yield run.members(source)
+            run = _Run(path, dict(told))
+        if isinstance(member, Bad):
+            run.bad.append(member)
+            continue
+        moment = parse_time(when(member.value))
+        run.first, run.last = (moment if run.first is None else run.first), (run.last if moment is None else moment)
+        run.places.extend((member.before["offset"], member.position["offset"]))
+    if run is not None:
+        run.facts.update(told)
+        yield run.members(source)
 
 
 def place_of(path: JsonPath) -> int:

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from roomlore.core.attachments import kind_of
-from roomlore.core.audience import NOTHING_TOLD, RoomFacts
+from roomlore.core.audience import NOTHING_TOLD, Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
-from roomlore_importers.export_files import derived_id
+from roomlore.core.records import MAX_METADATA_DEPTH, Item, Parsed, Position, parse_time
+from roomlore_importers.export_files import Options, derived_id
 
 _ROLES = {
     "user": Role.USER, "human": Role.USER, "customer": Role.USER,
@@ -84,6 +84,11 @@ def named(room: RoomFacts | None, called: str, room_id: str = "") -> RoomFacts |
     return replace(room or NOTHING_TOLD, name=called)
 
 
+def size(value: object) -> int:
+    """Return how many values a list has; 0 if it is no list."""
+    return len(value) if isinstance(value, list) else 0
+
+
 def joined(parts: Iterable[object], separator: str = " ") -> str:
     """Return the non-empty texts among the parts, joined."""
     return separator.join(part for part in parts if isinstance(part, str) and part)
@@ -92,6 +97,59 @@ def joined(parts: Iterable[object], separator: str = " ") -> str:
 def kept(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata without empty values; values that a store cannot hold are written as text."""
     return {key: _storable(value, 2) for key, value in values.items() if value not in (None, "", [], {}, False)}
+
+
+def spoken(
+    position: Position,
+    options: Options,
+    *,
+    id: str,  # noqa: A002
+    room: str,
+    sender: str,
+    called: str = "",
+    text: str = "",
+    at: object = None,
+    role: Role = Role.USER,
+    several: bool = False,
+    deleted: bool = False,
+    edited: object = None,
+    answers: str = "",
+    root: str = "",
+    topic: str = "",
+    mentions: Iterable[str] = (),
+    held: Iterable[Mapping[str, Any]] = (),
+    facts: RoomFacts | None = None,
+    moves: Iterable[Move] = (),
+    deletes: str = "",
+    **metadata: object,
+) -> Parsed:
+    """Return a message of which an export tells this. `several`: ids are of their room alone, so the room precedes them
+    where all rooms become one. A deleted message has no text; the names of what it holds are its caption."""
+    before = f"{room}/" if several and options.room_id else ""
+    files = [dict(each) for each in held if each]
+    caption = joined((metadata.pop("caption", ""), *(each.get("name") for each in files)), "\n")
+    message = Message(
+        id=before + id,
+        room_id=options.room_id or room,
+        sender_id=sender or "system",
+        sender_name=called,
+        role=role,
+        text="" if deleted else text,
+        sent_at=parse_time(at),
+        reply_to=before + answers if answers else None,
+        root_id=before + root if root else None,
+        topic_id=topic or None,
+        mentions=tuple(dict.fromkeys(filter(None, mentions))),
+        metadata=kept({"deleted": deleted, "attachments": files, "caption": caption} | metadata),
+    )
+    told = None if options.room_id else facts
+    moved = () if options.room_id and several else tuple(move for move in moves if move.person)
+    return Parsed(message, position, edited_at=parse_time(edited), room=told, moves=moved, deletes=deletes or None)
+
+
+def counted(given: Iterable[object]) -> dict[str, int]:
+    """Return how often each reaction was given."""
+    return dict(Counter(reaction for reaction in given if isinstance(reaction, str) and reaction))
 
 
 def attached(*, kind: object = "", **facts: object) -> dict[str, Any]:
@@ -181,21 +239,22 @@ _LONGEST = 1 << 16
 
 class Said:
     """The latest messages by who said what, or by when it was said if the export has no names; for exports whose quotes
-    give no id."""
+    give no id. `by_words`: by the words alone, since the quotes do not say who said them."""
 
     KEPT = 1 << 14
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_words: bool = False) -> None:
+        self._by_words = by_words
         self._ids: OrderedDict[str, str] = OrderedDict()
 
     def answered(self, message: Message) -> Message:
         """Return the message as an answer to what it quotes in `metadata.quoted`, if that was said lately."""
         quoted = obj(message.metadata.get("quoted"))
-        meant = first_name(quoted.get("sent_at"), quoted.get("sender"))
+        meant = words(quoted.get("text")) if self._by_words else first_name(quoted.get("sent_at"), quoted.get("sender"))
         earlier = self._ids.get(derived_id(meant, words(quoted.get("text")))) if meant else None
         if message.role is not Role.SYSTEM:
             when = message.sent_at.isoformat() if message.sent_at else ""
-            key = derived_id(message.sender_name or when, message.text)
+            key = derived_id(message.text if self._by_words else message.sender_name or when, message.text)
             self._ids[key] = message.id
             self._ids.move_to_end(key)
             if len(self._ids) > self.KEPT:

@@ -280,7 +280,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     Local times are of `options.timezone`. Quotes are empty in MemoTrace's table. WeClone's has no ids of people, so
     their names stand for them.
     """
-    header = next(_records(source, 0, 0), None)
+    header = next(records(source, 0, 0), None)
     columns = header.cells if header else []
     table = table_of(columns)
     if header is None or table is None:
@@ -290,7 +290,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     done = resume_from["offset"] if resume_from else -1
     passage = Said()
     facts: dict[str, Any] = start["facts"]
-    for record in _records(source, start["offset"], start["line"]):
+    for record in records(source, start["offset"], start["line"]):
         facts = dict(facts)
         row = dict(zip(columns, record.cells, strict=False))
         position = {"offset": record.end, "line": record.last, "facts": facts}
@@ -309,7 +309,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class Record:
     cells: list[str]
     first: int
     last: int
@@ -317,7 +317,7 @@ class _Record:
     reason: str = ""
 
 
-def _records(source: Source, offset: int, number: int) -> Iterator[_Record]:
+def records(source: Source, offset: int, number: int) -> Iterator[Record]:
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     latest: Line | None = None
 
@@ -338,7 +338,7 @@ def _records(source: Source, offset: int, number: int) -> Iterator[_Record]:
             cells, reason = [], f"not CSV: {error}"
         if cells is None or latest is None:
             return
-        yield _Record(cells, first, latest.number, latest.end, reason)
+        yield Record(cells, first, latest.number, latest.end, reason)
         first = latest.number + 1
 
 
