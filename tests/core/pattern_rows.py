@@ -443,6 +443,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "mentions._ADDRESS": [(["genii: what version?"], ["the lake trail is 12 km"])],
     "mentions._BETWEEN": [([", "], ["x"], "fullmatch")],
     "mentions._JOINED": [(["anna and foo_"], ["i have a spare one"])],
+    "mentions._CALL": [(["so, ann"], ["so what"])],
     "mentions._HAN_RUN": [(["@nova 红烧肉怎么做才不腻?"], ["кто взял кастрюлю?"])],
     "mentions._LONE_HAN": [(["我昨天去了第9家店，买了两件衣服"], ["I'll cover for him"])],
     "privacy._EDGE": [(["abcdefghijklmnopqrstuv"], ["明天见面"])],

@@ -169,7 +169,7 @@ class _Token(NamedTuple):
 
     @property
     def stems(self) -> Sequence[str]:
-        return [stemmed(word) for word in self.words]
+        return [stemmed(word) for word in self.words] if self.kind == "url" else self.words
 
 
 @lru_cache(maxsize=16)
