@@ -20,7 +20,7 @@ from tuned import tuned
 
 ROOM = "r"
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
-TODAY = load_link_model()
+TODAY = load_link_model(compiled=True)
 EARLIER = replace(TODAY, out=np.ascontiguousarray(TODAY.out[::-1]), new_bias=TODAY.new_bias + 2)
 """A model with other opinions."""
 

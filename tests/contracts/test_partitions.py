@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -130,14 +130,23 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
             await found.explain(self, statement, row)
         await many(self, statement, rows)
 
-    def one_by_one(_: PostgresConnection) -> AbstractAsyncContextManager[None]:
-        """In a pipeline, a statement is explained before those that it follows have run."""
-        return nullcontext()
+    # One after another: in a pipeline a statement would be explained before those that it follows have run.
+    async def write_explained(
+        self: PostgresConnection, changes: Any, statement: Statement, params: Any, **_: Any
+    ) -> Any:
+        for change, rows in changes:
+            await many_explained(self, change, rows)
+        return await fetch_explained(self, statement, **params)
+
+    async def locked_explained(self: PostgresConnection, lock: Statement, statement: Statement, **params: Any) -> Any:
+        await fetch_explained(self, lock, **params)
+        return await fetch_explained(self, statement, **params)
 
     with monkeypatch.context() as patched:
         patched.setattr(PostgresConnection, "fetch", fetch_explained)
         patched.setattr(PostgresConnection, "many", many_explained)
-        patched.setattr(PostgresConnection, "together", one_by_one)
+        patched.setattr(PostgresConnection, "write", write_explained)
+        patched.setattr(PostgresConnection, "fetch_locked", locked_explained)
         yield found
 
 

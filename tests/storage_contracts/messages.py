@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from roomlore.core.audience import END, Window, covers, windows_of
-from roomlore.core.intake import content_hash
+from roomlore.core.intake import HASH_DIGITS, content_hash
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.storage import Storage
@@ -257,7 +257,7 @@ class MessagesContract:
             taken = await messages.fingerprints(room_id=ROOM, message_ids=ids)
         assert [[said.id for said in found] for found in lists] == [["m1", "m3"]] * 6
         assert (taken["m2"], taken["m4"]) == ("", "")
-        assert len(taken["m1"]) == len(taken["m3"]) == 64
+        assert len(taken["m1"]) == len(taken["m3"]) == HASH_DIGITS
 
     async def test_what_became_of_messages_since_a_revision(self, storage: Storage) -> None:
         before = await fill(storage, [entry(n) for n in range(1, 7)])

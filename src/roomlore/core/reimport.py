@@ -41,7 +41,8 @@ def compared(stored: StoredMessage, message: Message) -> Again:
         return Again.EDITED
     if was is not None and was != edited:
         return Again.OLDER
-    return Again.SAME if stored.text == message.text or _is_read_anew(stored, message) else Again.OTHER
+    same = stored.text == message.text and (bool(message.text.strip()) or caption_of(stored) == caption_of(message))
+    return Again.SAME if same or _is_read_anew(stored, message) else Again.OTHER
 
 
 def _is_read_anew(stored: StoredMessage, message: Message) -> bool:

@@ -152,6 +152,7 @@ rebuilt."""
 
 
 _MAX_WORD = 128
+# A character that is spelled as its number.
 _UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
 
 
