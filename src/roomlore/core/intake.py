@@ -250,16 +250,17 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
 
     A deleted message's id stays taken, so that importing the same export again does not restore it.
     """
-    intake, seen = Intake(), dict(known)
+    intake, first = Intake(), dict[str, Message]()
     for message in map(normalised, messages):
-        fingerprint = content_hash(message)
-        before = seen.get(message.id)
+        before = known.get(message.id)
+        if before is None and message.id in first:
+            before = content_hash(first[message.id])
         if before is None:
-            seen[message.id] = fingerprint
+            first[message.id] = message
             intake.fresh.append(message)
         elif not before:
             intake.gone.append(message.id)
-        elif before == fingerprint or (message.metadata and before == content_hash(message, as_submitted)):
+        elif before in (content_hash(message), content_hash(message, as_submitted)):
             intake.duplicates.append(message.id)
         else:
             intake.conflicts.append(message.id)
