@@ -170,6 +170,9 @@ async def _memory(call: Call) -> Figures:
         gc.enable()
 
 
+_CONNECTIONS = (SqliteConnection, PostgresConnection)
+
+
 class Counted:
     """What is asked of the database, and of threads. `hops`: the jobs."""
 
@@ -188,19 +191,38 @@ def counted() -> Iterator[Counted]:
     """Count what the event loop asks for until the end of the block."""
     work = Counted()
     with ExitStack() as stack:
-        for connection in (SqliteConnection, PostgresConnection):
-            for name in ("fetch", "many", "run"):
-                stack.enter_context(patch.object(connection, name, _noting(getattr(connection, name), work)))
+        for (connection, name), runs in _STATEMENTS.items():
+            stack.enter_context(patch.object(connection, name, _noting(getattr(connection, name), runs, work)))
         stack.enter_context(_handed_over(work.hop))
         stack.enter_context(_round_trips(work))
         yield work
 
 
-def _noting(method: Callable[..., Awaitable[Any]], work: Counted) -> Callable[..., Awaitable[Any]]:
-    async def noted(connection: Any, statement: Any, *given: Any, **named: Any) -> Any:
-        sql = statement if isinstance(statement, str) else statement.on(connection.dialect).sql
-        work.statements.append(" ".join(sql.split()))
-        return await method(connection, statement, *given, **named)
+def _first(statement: Any, *_: Any) -> list[Any]:
+    return [statement]
+
+
+def _written(changes: Any, statement: Any, *_: Any) -> list[Any]:
+    return [*(change for change, _ in changes), statement]
+
+
+_STATEMENTS: dict[tuple[Any, str], Callable[..., list[Any]]] = {
+    **{(connection, name): _first for connection in _CONNECTIONS for name in ("fetch", "many", "run")},
+    **{(connection, "write"): _written for connection in _CONNECTIONS},
+    (SqliteConnection, "commit"): lambda: ["COMMIT"],
+    (PostgresConnection, "fetch_locked"): lambda *statements: list(statements),
+}
+"""The methods that run statements, with those that a call runs; what they call in turn is left out."""
+
+
+def _noting(
+    method: Callable[..., Awaitable[Any]], runs: Callable[..., list[Any]], work: Counted
+) -> Callable[..., Awaitable[Any]]:
+    async def noted(connection: Any, *given: Any, **named: Any) -> Any:
+        for statement in runs(*given):
+            sql = statement if isinstance(statement, str) else statement.on(connection.dialect).sql
+            work.statements.append(" ".join(sql.split()))
+        return await method(connection, *given, **named)
 
     return noted
 

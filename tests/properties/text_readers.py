@@ -260,6 +260,7 @@ READERS: dict[str, Reader] = {
     ),
     "integrations.payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
+    "core.search.query:spell": query.spell,
     "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
     "core.search.query:passage": lambda text: query.passage(_message(text)),
     "core.linking.reading:read": lambda text: link_reading.read(_message(text), MessageFeatures(addressed=("anna",))),
