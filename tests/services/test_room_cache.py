@@ -91,16 +91,18 @@ def test_small_rooms_of_a_batch_keep_no_window_and_large_ones_are_bounded():
 
 def test_small_rooms_that_were_not_used_lately_keep_no_window():
     rooms = cache(200_000_000)
-    states = [state(room(str(number)), 2) for number in range(40)]
+    larger = state(room("larger"), 17)
+    rooms.keep(room("larger"), larger)
+    states = [state(room(str(number)), 2) for number in range(136)]
     for number, one in enumerate(states):
         rooms.keep(room(str(number)), one)
-    assert [one.rests for one in states] == [True] * 8 + [False] * 32
-    assert rooms._bytes == sum(one.size_bytes() for one in states)
+    assert [one.rests for one in (larger, *states)] == [False] + [True] * 8 + [False] * 128
+    assert rooms._bytes == sum(one.size_bytes() for one in (larger, *states))
 
 
 def test_a_window_made_anew_links_as_the_one_that_was_let_go():
     going_on, resting = state(room("a"), 12), state(room("a"), 12)
-    resting.rest()
+    resting.rest(most=16)
     said = Message(id="x", room_id="a", sender_id="ben", text="which word?")
     entries = []
     for one in (going_on, resting):

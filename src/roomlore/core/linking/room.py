@@ -23,8 +23,6 @@ from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 WINDOW = 400
 _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
-_SOON_MADE = 100
-"""The number of entries from which a window is built in a few milliseconds."""
 _READ_AT_ONCE = 128
 """Messages of a batch that are read before they are linked. Linking is so much work that each message would be read as
 slowly as a first one: the processor then holds nothing of what reading takes."""
@@ -86,9 +84,10 @@ class RoomState:
         else:
             self.make_window_anew()
 
-    def rest(self) -> None:
-        """Drop the window of a small room: it takes nearly a megabyte, and is rebuilt quickly."""
-        if len(self.entries) <= _SOON_MADE:
+    def rest(self, *, most: int) -> None:
+        """Drop the window of a room of at most so many entries: it takes nearly a megabyte, and each entry takes some
+        thirty microseconds to be in it again."""
+        if len(self.entries) <= most:
             self._window = None
 
     def take_in(self, entry: Entry) -> Entry | None:

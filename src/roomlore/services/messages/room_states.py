@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 _Key = tuple[str, str]
 _STAMPED = 10_000
 """The most rooms of which it is known when they were current."""
-_WITH_WINDOWS = 32
+_WITH_WINDOWS = 128
 """The most small rooms that keep the window of the linker, nearly a megabyte each."""
+_OF_BATCH = 32
+"""The most of them that a batch keeps: of its many rooms, few have another message soon."""
+_SMALL, _SMALL_OF_BATCH = 16, 100
+"""The entries up to which a room is small."""
 
 
 class RoomTurn:
@@ -97,8 +101,8 @@ class BatchStates:
         self._states: deque[tuple[Room, RoomState, int]] = deque()
 
     def add(self, room: Room, state: RoomState) -> None:
-        if len(self._states) >= _WITH_WINDOWS or self._bytes > self._most // 2:
-            state.rest()
+        if len(self._states) >= _OF_BATCH or self._bytes > self._most // 2:
+            state.rest(most=_SMALL_OF_BATCH)
         size = state.size_bytes()
         self._states.append((room, state, size))
         self._bytes += size
@@ -214,7 +218,7 @@ class RoomCache:
         if key in self._states:
             room, state, size = self._states[key]
             self._bytes -= size
-            state.rest()
+            state.rest(most=_SMALL)
             self._states[key] = self._counted(room, state)
 
     def _counted(self, room: Room, state: RoomState) -> tuple[Room, RoomState, int]:
