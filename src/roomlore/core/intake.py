@@ -16,8 +16,6 @@ from roomlore.core.records import Parsed, Record, check_metadata, parse_time
 from roomlore.core.texts import Phrase
 
 HASH_DIGITS = 32
-
-
 _Metadata = Mapping[str, Any]
 
 
@@ -260,7 +258,7 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
             intake.fresh.append(message)
         elif not before:
             intake.gone.append(message.id)
-        elif before in (content_hash(message), content_hash(message, as_submitted)):
+        elif before == content_hash(message) or (message.metadata and before == content_hash(message, as_submitted)):
             intake.duplicates.append(message.id)
         else:
             intake.conflicts.append(message.id)

@@ -43,8 +43,8 @@ from roomlore.storage import schema
 from roomlore.storage.rows import MARK, escape, unescape
 
 Row = tuple[Any, ...]
-FEW_ROWS = 16
-"""The most rows that a brief statement writes."""
+FEW_ROWS, FEW_CHARACTERS = 16, 20_000
+"""The most rows that a brief statement writes, and their characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from roomlore.storage.engine import (
     numbers_in,
     texts_in,
 )
+from roomlore.storage.rooms import LOCK, keeps_vectors
 from roomlore.storage.rows import (
     from_micros,
     from_micros_or_none,
@@ -49,7 +50,7 @@ from roomlore.storage.rows import (
     to_micros,
 )
 from roomlore.storage.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
-from roomlore.storage.values import VECTORS, Met
+from roomlore.storage.values import Met
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
@@ -91,8 +92,7 @@ def _met() -> Select[Any]:
     hashed = texts_in(_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
-    vectors = exists().where(schema.index_states.c.name == VECTORS)
-    return select(*ROOM.columns, _r.c.room_key, vectors, taken, awaited).where(named_room())
+    return select(*ROOM.columns, _r.c.room_key, keeps_vectors, taken, awaited).where(named_room())
 
 
 def newest_of(chosen: Select[Any]) -> Select[Any]:
@@ -184,7 +184,6 @@ def _times_statement() -> Select[Any]:
 
 _FINGERPRINTS = Statement(lambda: select(_m.c.message_id, _hash).where(in_room(_m), among(_m.c.message_id, "ids")))
 _MET = Statement(_met)
-_LOCK = Statement(lambda: select(_r.c.room_key).where(named_room()).with_for_update())
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
 _SAID = Statement(_times_statement)
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
@@ -268,7 +267,7 @@ class MessageReading(InRoom):
         given = {"tenant": self._tenant, "room_id": room_id, "ids": names_text(message_ids)}
         if lock:
             self._locks.check_writing()
-            rows = await self._sql.fetch_locked(_LOCK, _MET, **given)
+            rows = await self._sql.fetch_locked(LOCK, _MET, **given)
         else:
             rows = await self._sql.fetch(_MET, **given)
         if not rows:

@@ -256,10 +256,8 @@ def _part(part: int, name: Any, number: Any, *times: Any) -> Any:
     return select(_rooms.c.room_id, literal_column(str(part)).label("part"), *labelled)
 
 
-_keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
-_LOCK = Statement(
-    lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM.columns).where(named_room()).with_for_update()
-)
+keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
+LOCK = Statement(lambda: select(_rooms.c.room_key, keeps_vectors, *ROOM.columns).where(named_room()).with_for_update())
 _MAKE = Statement(
     lambda: (
         insert(_rooms)
@@ -309,7 +307,7 @@ class Rooms(Repository):
         """Return the room with its row locked until the unit of work ends, None if there is no such room. Only while
         writing."""
         self._locks.check_writing()
-        rows = await self._sql.fetch(_LOCK, tenant=self._tenant, room_id=room_id)
+        rows = await self._sql.fetch(LOCK, tenant=self._tenant, room_id=room_id)
         if not rows:
             return None
         self._locks.take(LockedRoom(rows[0][0], self._tenant, room_id, bool(rows[0][1])))

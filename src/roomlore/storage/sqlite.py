@@ -22,6 +22,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from roomlore.core.errors import StorageUnavailable
 from roomlore.storage.engine import (
     DRIVER_ERRORS,
+    FEW_CHARACTERS,
     FEW_ROWS,
     SAVEPOINT,
     UNDO,
@@ -51,8 +52,6 @@ _STEPS = 2_000
 """Steps of SQLite's machine between two looks at the clock: a fraction of a millisecond."""
 _RUNS_ASIDE = 50
 """A read that took too long goes to a thread at once this many times."""
-_FEW_CHARACTERS = 20_000
-"""A few rows are written on the event loop if they have fewer characters."""
 _AGAIN_SECONDS = 0.002
 _STATEMENTS = 512
 """Prepared statements that a connection keeps."""
@@ -272,38 +271,37 @@ class SqliteConnection:
             raise translation(error, self._file) from error
 
     async def run(self, sql: str) -> None:
-        try:
-            await self._ran(sql, here=sql in _AT_ONCE)
-        except DRIVER_ERRORS as error:
-            raise translation(error, self._file) from error
+        await self._run(sql, here=sql in _AT_ONCE)
 
     async def commit(self, *, brief: bool) -> None:
         if self._checked:
             self._checked.check()
-        try:
-            await self._ran("COMMIT", here=brief and not self._pace.is_slow("COMMIT"))
-        except DRIVER_ERRORS as error:
-            raise translation(error, self._file) from error
+        await self._run("COMMIT", here=brief and not self._pace.is_slow("COMMIT"))
         if brief:
             self._pace.committed()
         elif self._checked:
             self._checked.check()  # it may have changed meanwhile, and the caller counts on what is committed
 
-    async def _ran(self, sql: str, *, here: bool) -> None:
+    async def _run(self, sql: str, *, here: bool) -> None:
+        """Run a text, on the event loop or else in a thread. What took long there is aside for a while."""
+
         def ran(raw: sqlite3.Connection) -> None:
             raw.execute(sql).fetchall()
 
-        if here:
-            await self._pace.turn()
-            begun = perf_counter()
-            try:
-                self.driver.here(ran, inf)
-                if perf_counter() - begun > _WRITE_SECONDS:
-                    self._pace.was_slow(sql)
-                return
-            except sqlite3.OperationalError as error:
-                self._check_is_worth_another_try(error, sql)
-        await self._patiently(ran, stops=False)
+        try:
+            if here:
+                await self._pace.turn()
+                begun = perf_counter()
+                try:
+                    self.driver.here(ran, inf)
+                    if perf_counter() - begun > _WRITE_SECONDS:
+                        self._pace.was_slow(sql)
+                    return
+                except sqlite3.OperationalError as error:
+                    self._check_is_worth_another_try(error, sql)
+            await self._patiently(ran, stops=False)
+        except DRIVER_ERRORS as error:
+            raise translation(error, self._file) from error
 
     def broken(self) -> bool:
         try:
@@ -374,7 +372,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 def _are_few(rows: Sequence[Row]) -> bool:
     if len(rows) > FEW_ROWS:
         return False
-    return sum([len(value) for row in rows for value in row if isinstance(value, str)]) < _FEW_CHARACTERS
+    return sum([len(value) for row in rows for value in row if isinstance(value, str)]) < FEW_CHARACTERS
 
 
 def opened(url: URL, *settings: str) -> sqlite3.Connection:

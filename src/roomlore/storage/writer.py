@@ -15,7 +15,7 @@ from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 from roomlore.storage import schema
-from roomlore.storage.engine import FEW_ROWS, LockedRoom, Row, Statement, among, in_locked_room
+from roomlore.storage.engine import FEW_CHARACTERS, FEW_ROWS, LockedRoom, Row, Statement, among, in_locked_room
 from roomlore.storage.rows import names_text, numbers_text, read_list, to_micros
 from roomlore.storage.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.storage.threads import ThreadTitles
@@ -25,7 +25,7 @@ from roomlore.storage.words import Spelled, WithWords
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
 _c, _a = schema.link_corrections, schema.archives
-_IN_THIS_THREAD_FROM, _BRIEF_CHARACTERS = 64, 20_000
+_IN_THIS_THREAD_FROM = 64
 """Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
 _ALL = 2**62
@@ -193,7 +193,7 @@ _NO_PEOPLE_LEFT = Statement(lambda: _none_left(_people, ~_archived()))
 _NAMES_AGAIN = Statement(_names_again)
 _FIRST_AGAIN = Statement(_first_again)
 _NO_WORDS_LEFT = Statement(lambda: _none_left(_words))
-_STEP = Statement(lambda: _step_statement(), brief=True)
+_STEP = Statement(_step_statement, brief=True)
 _STEP_LINKED = Statement(lambda: _step_statement(_LINKED_COLUMNS), brief=True)
 _STORED = Statement(
     lambda: (
@@ -244,7 +244,8 @@ class MessageWriting(WithWords):
         _check_arrivals(entries)
         if not entries:
             return await self._step(room, None, linked=linked)
-        if len(entries) < _IN_THIS_THREAD_FROM and _characters(entries) < _BRIEF_CHARACTERS:
+        are_short = _characters(entries) < FEW_CHARACTERS
+        if are_short and len(entries) < _IN_THIS_THREAD_FROM:
             message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
@@ -258,7 +259,7 @@ class MessageWriting(WithWords):
             self._index.added(room, spelled),
         ]
         step = _step(room, entries[-1], added=count, more=count, words=words, linked=linked)
-        brief = len(entries) <= FEW_ROWS and _characters(entries) < _BRIEF_CHARACTERS
+        brief = are_short and len(entries) <= FEW_ROWS
         stored = ROOM.read((await self._sql.write(changes, *step, brief=brief))[0])
         if stored.next_arrival != entries[-1].message.arrival + 1:
             raise Conflict("room_arrival_stale", arrival=entries[0].message.arrival)

@@ -132,28 +132,25 @@ def link(
     if target is not None and target.message.arrival != message.arrival:
         return _certain(window, message, target)
     in_root = message.root_id is not None and message.root_id != message.id
+    among = _among(window, message, in_root=in_root)
     if model.kernel is not None:
-        among = _among(window, message, in_root=in_root)
         reading, at = window.read_to_link(message, features), message.at.timestamp()
         guess = model.kernel.guess(window, reading, message.sender_id, at, habits, among=among, never_new=in_root)
-        if guess is not None or not in_root:
-            return _guessed(message, guess, never_new=in_root)
-    seen = _in_topic(view(window, message, features), window, message)
-    if in_root:
-        assert message.root_id is not None
-        return _within(model, window, message, _only(seen, window, window.of_root(message.root_id)), habits)
-    return _guess(model, window, message, seen, habits)
+    else:
+        seen = _only(view(window, message, features), window, among)
+        guess = _guess(model, window, message, seen, habits, never_new=in_root)
+    if guess is not None:
+        return _guessed(message, guess)
+    return _in_root(window, message) if in_root else _start(message)
 
 
-def _guessed(message: StoredMessage, guess: Guess | None, *, never_new: bool) -> Link:
-    if guess is None:
-        return _start(message)
+def _guessed(message: StoredMessage, guess: Guess) -> Link:
     kind = LinkKind.NEW if guess.new >= 0.5 else LinkKind.GUESS
     return Link(
         kind=kind,
         thread=message.arrival if kind is LinkKind.NEW else guess.thread,
         parent=guess.parent,
-        parent_probability=min(1.0, guess.chance) if never_new else guess.chance,
+        parent_probability=min(1.0, guess.chance),
         new_probability=guess.new,
         thread_candidates=guess.thread_candidates,
     )
@@ -164,7 +161,7 @@ def surprise(
 ) -> npt.NDArray[np.float64] | None:
     """Ask the model as if it was not known that `message` answers `target`; return its errors (`calibration`), None
     where the target is not among those that it may choose from."""
-    seen = _in_topic(view(window, message, features), window, message)
+    seen = _only(view(window, message, features), window, window.of_topic(message.topic_id))
     open_rows = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
     if not len(open_rows):
         return None
@@ -180,20 +177,24 @@ def _start(message: StoredMessage) -> Link:
     return Link(kind=LinkKind.NEW, thread=message.arrival)
 
 
-def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: LinkView, habits: Habits) -> Link:
+def _guess(
+    model: LinkModel, window: RoomWindow, message: StoredMessage, seen: LinkView, habits: Habits, *, never_new: bool
+) -> Guess | None:
+    """Return what the message most likely answers, None if nothing can be answered. `never_new`: it certainly answers
+    something."""
     if not np.count_nonzero(seen.open):
-        return _start(message)
+        return None
     chances, new = answers(model, seen)
+    if never_new:
+        chances, new = chances / max(np.add.reduce(chances), _HARDLY), 0.0
     chances = tempered(chances, habits.temperature)
     best = _answered(seen, chances, habits)
     row = seen.rows[best]
-    kind = LinkKind.NEW if new >= 0.5 else LinkKind.GUESS
-    return Link(
-        kind=kind,
-        thread=message.arrival if kind is LinkKind.NEW else int(window.thread[row]),
+    return Guess(
         parent=int(window.arrival[row]),
-        parent_probability=float(chances[best]),
-        new_probability=new,
+        thread=int(window.thread[row]),
+        chance=float(chances[best]),
+        new=new,
         thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
     )
 
@@ -213,27 +214,14 @@ def _standing(seen: LinkView) -> tuple[Floats, Floats, Floats]:
     return away, mine, mine * (others > _NOTHING)
 
 
-def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: LinkView, habits: Habits) -> Link:
-    """In a platform thread, which is certain: its likeliest message, or else its newest one still in the window, as
-    likely as any other one there. Which of them is answered stays a guess."""
-    if not seen.open.any():
-        members = window.members_of_root(message.root_id)
-        if not members:
-            return _start(message)
-        certain = _certain(window, message, members[-1])
-        return replace(certain, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
-    chances, _ = answers(model, seen)
-    chances = tempered(chances / max(np.add.reduce(chances), _HARDLY), habits.temperature)
-    best = _answered(seen, chances, habits)
-    row = seen.rows[best]
-    return Link(
-        kind=LinkKind.GUESS,
-        thread=int(window.thread[row]),
-        parent=int(window.arrival[row]),
-        parent_probability=min(1.0, float(chances[best])),
-        new_probability=0.0,
-        thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
-    )
+def _in_root(window: RoomWindow, message: StoredMessage) -> Link:
+    """Return the link of a message in a platform thread, which is certain, of which nothing can be answered: to its
+    newest message still in the window, as likely as any other one there. Which of them is answered stays a guess."""
+    members = window.members_of_root(message.root_id)
+    if not members:
+        return _start(message)
+    certain = _certain(window, message, members[-1])
+    return replace(certain, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
 
 
 def _among(window: RoomWindow, message: StoredMessage, *, in_root: bool) -> Flags | None:
@@ -246,13 +234,8 @@ def _among(window: RoomWindow, message: StoredMessage, *, in_root: bool) -> Flag
     return rooted if among is None else among & rooted
 
 
-def _in_topic(seen: LinkView, window: RoomWindow, message: StoredMessage) -> LinkView:
-    among = window.of_topic(message.topic_id)
-    return seen if among is None else _only(seen, window, among)
-
-
-def _only(seen: LinkView, window: RoomWindow, among: Flags) -> LinkView:
-    return seen._replace(open=seen.open & among[seen.rows - (window.end - SIZE)])
+def _only(seen: LinkView, window: RoomWindow, among: Flags | None) -> LinkView:
+    return seen if among is None else seen._replace(open=seen.open & among[seen.rows - (window.end - SIZE)])
 
 
 def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:

@@ -237,7 +237,7 @@ class RoomState:
 
     @property
     def keyword_counts(self) -> Mapping[str, int] | None:
-        """How many messages of the room have each keyword; None if that is not in memory."""
+        """Return how many messages of the room have each keyword; None if that is not in memory."""
         return self._counts
 
     def count_keywords(self, counts: Mapping[str, int] | None = None) -> None:
