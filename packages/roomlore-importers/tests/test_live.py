@@ -176,8 +176,20 @@ def test_odd_events():
 
 @pytest.mark.parametrize("parse", [telegram_message, discord_message, slack_message, lark_message, onebot_message])
 def test_what_is_no_event_at_all_is_refused(parse):
-    with pytest.raises(InvalidInput, match="give a"):
-        parse({})
+    for event in ({}, 1, "x", None):
+        with pytest.raises(InvalidInput, match="give a"):
+            parse(event)
+
+
+def test_slack_names_come_from_answers_objects_or_names():
+    event = {"type": "message", "channel": "C1", "user": "U1", "ts": "1780300000.000100", "text": "hi <@U1> <#C1>"}
+    person = {"id": "U1", "name": "ann", "profile": {"display_name": "Ann"}}
+    given = [
+        ({"ok": True, "user": person}, {"ok": True, "channel": {"name": "tea"}}), (person, {"name": "tea"}),
+        ("Ann", "tea"),
+    ]  # fmt: skip
+    messages = [slack_message(event, {"U1": user}, {"C1": channel}) for user, channel in given]
+    assert [(message.sender_name, message.text) for message in messages] == [("Ann", "hi @Ann #tea")] * 3
 
 
 def test_a_quoted_word_of_another_chat_is_kept_beside_the_text():

@@ -156,6 +156,21 @@ def test_notices_of_an_iphone_make_no_members(tmp_path):
         assert set(lore.rooms.people("chat").people) == {"Boris", "Ela"}
 
 
+def test_a_notice_with_a_mark_before_its_brackets_is_no_file(tmp_path):
+    lines = [
+        f"{LRM}[01.05.26, 08:00:01] Swim: {LRM}Tara Quinn created this group",
+        "[01.05.26, 08:01:00] Tara Quinn: who comes?",
+        f"{LRM}[01.05.26, 08:02:00] Tara Quinn: {LRM}image omitted",
+        f"{LRM}[01.05.26, 08:03:00] Ines Hall: {LRM}Ines Hall left",
+    ]
+    created, asked, image, left = read(tmp_path, lines)
+    assert [message.role for message in (created, asked, image, left)] == [
+        Role.SYSTEM, Role.USER, Role.USER, Role.SYSTEM,
+    ]  # fmt: skip
+    assert (created.sender_id, created.metadata, left.metadata) == ("system", {}, {})
+    assert [attachment["type"] for attachment in image.metadata["attachments"]] == ["picture"]
+
+
 def test_a_group_without_a_first_notice_or_with_a_colon_is_nobody(tmp_path):
     late = [
         "[14/08/2024, 20:00:00] Boris: hi",

@@ -22,7 +22,7 @@ from roomlore_importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore_importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
+from roomlore_importers.shapes import attached, event_of, first_name, joined, kept, name, obj, objects, words
 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
 _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name", "summary", "topic")
@@ -115,9 +115,10 @@ def lark_message(event: Mapping[str, Any]) -> Message | None:
     """Return the message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same
     would store it. None for another event, such as a recall. Raise `InvalidInput` if it names no message or no
     chat."""
+    event = event_of(event)
     if first_name(obj(event.get("header")).get("event_type"), _RECEIVED) != _RECEIVED:
         return None
-    record = _flat(dict(event))
+    record = _flat(event)
     own_id, chat_id = name(record.get("message_id")), name(record.get("chat_id"))
     if not (own_id and chat_id):
         raise InvalidInput("lark_message_invalid")

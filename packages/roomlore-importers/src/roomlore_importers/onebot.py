@@ -20,7 +20,18 @@ from roomlore_importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore_importers.shapes import attached, first_name, joined, kept, name, obj, objects, without_labels, words
+from roomlore_importers.shapes import (
+    attached,
+    event_of,
+    first_name,
+    joined,
+    kept,
+    name,
+    obj,
+    objects,
+    without_labels,
+    words,
+)
 
 _CQ = lazy_pattern(r"\[CQ:([a-zA-Z0-9_.-]+)((?:,[a-zA-Z0-9_.-]+=[^,\]]*)*),?\]")
 _SPOKEN = ("message", "message_sent")
@@ -65,11 +76,12 @@ def onebot_message(event: Mapping[str, Any]) -> Message | None:
     Of a library's event hand over the message as the bot got it (`original_message` in NoneBot): others lack who was
     mentioned and what was answered.
     """
+    event = event_of(event)
     if event.get("notice_type"):
-        return _notice(dict(event), _room(dict(event)))
+        return _notice(event, _room(event))
     if event.get("request_type") or event.get("meta_event_type"):
         return None
-    message = _message(dict(event), None)
+    message = _message(event, None)
     if message is None:
         raise InvalidInput("onebot_message_invalid")
     return without_labels(message)

@@ -25,6 +25,11 @@ _ROLES = {
 }  # fmt: skip
 
 
+def event_of(given: object) -> dict[str, Any]:
+    """Return an event of a platform; an empty one, which names nothing, for what is no JSON object."""
+    return dict(given) if isinstance(given, Mapping) else {}
+
+
 def obj(value: object) -> dict[str, Any]:
     """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}

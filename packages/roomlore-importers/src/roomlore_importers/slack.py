@@ -15,7 +15,7 @@ from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore_importers.export_files import UNREADABLE, Options, Source, derived_id, excerpt, open_zip, refuse_encrypted
 from roomlore_importers.json_stream import Layout, Walker, start_at
-from roomlore_importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
+from roomlore_importers.shapes import attached, event_of, first_name, joined, kept, name, obj, objects, words
 
 _DAY_FILE = lazy_pattern(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
 DAY = lazy_pattern(r"\d{4}-\d\d-\d\d\.json")
@@ -264,10 +264,11 @@ def slack_message(
     `conversations.history` with its `channel`, as an import of an export would store it; of `message_changed`, the
     message as it is now. None for another event. Raise `InvalidInput` if it names no channel or no `ts`.
 
-    `users`, `channels`: by id, the objects that `users.info` and `conversations.info` give, or only names. They are
-    needed for what an export knows from its lists: the names of the sender and of whoever is mentioned.
+    `users`, `channels`: by id, the answers of `users.info` and `conversations.info`, the objects in them, or only
+    names. They are needed for what an export knows from its lists: the names of the sender and of whoever is mentioned.
     """
-    told = obj(obj(event.get("payload")).get("event")) or obj(event.get("event")) or dict(event)
+    event = event_of(event)
+    told = obj(obj(event.get("payload")).get("event")) or obj(event.get("event")) or event
     if told.get("type", "message") not in _EVENTS or told.get("subtype") in _NO_MESSAGES:
         return None
     record = obj(told.get("message")) if told.get("subtype") == "message_changed" else told
@@ -278,6 +279,8 @@ def slack_message(
 
 
 def _directory(users: Mapping[str, Any], channels: Mapping[str, Any]) -> _Directory:
+    users = {user: obj(account).get("user", account) for user, account in users.items()}
+    channels = {room: obj(about).get("channel", about) for room, about in channels.items()}
     people = {user: _person(account) if isinstance(account, dict) else name(account) for user, account in users.items()}
     rooms = {room: name(about.get("name") if isinstance(about, dict) else about) for room, about in channels.items()}
     bots = frozenset(user for user, account in users.items() if obj(account).get("is_bot") is True)

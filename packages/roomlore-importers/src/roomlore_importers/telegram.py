@@ -13,7 +13,19 @@ from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore_importers.bot_api import exported, live_message, room_of, topic_of
 from roomlore_importers.export_files import Options, Source, derived_id
 from roomlore_importers.json_stream import Event, Facts, JsonPath, Layout, Member, read_members
-from roomlore_importers.shapes import attached, first_name, joined, kept, local_time, name, named, obj, objects, words
+from roomlore_importers.shapes import (
+    attached,
+    event_of,
+    first_name,
+    joined,
+    kept,
+    local_time,
+    name,
+    named,
+    obj,
+    objects,
+    words,
+)
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
 _FACTS = ("forwarded_from", "saved_from", "via_bot", "author", "quoted")
@@ -155,7 +167,7 @@ def telegram_message(update: Mapping[str, Any]) -> Message | None:
     would store it; of an edited one, the message as it is now. None for another update. Raise `InvalidInput` if it has
     no chat or no id. For an object of python-telegram-bot pass `update.to_dict()`.
     """
-    told = live_message(update)
+    told = live_message(event_of(update))
     if told is None:
         return None
     chat, own_id = obj(told.get("chat")), name(told.get("message_id"))

@@ -312,7 +312,7 @@ def _is_label(label: str, before: str, setting: Setting) -> bool:
         return True
     alone = setting.bracketed and not (setting.marks_lines or before.strip(MARK) or setting.sender in label)
     short = _LABEL.fullmatch(label) is not None and len(label.split()) < 6
-    return short and (setting.marked or alone)
+    return short and (setting.marked or alone) and not is_of_program(label, setting.sender or "\n")
 
 
 def _kind(text: str) -> str:
