@@ -58,12 +58,18 @@ _NUMBERS = {
     "number": r"[0-9]{1,3}",
 }
 _HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
+# The name of a table in a shape.
 _REFERENCE = lazy_pattern(r"\{(:?)([a-z_]+)\}")
-# The number after the name of a group, by which the same name may stand in several shapes.
+# The name of a group, which gets a number, since several shapes have the same.
 _GROUP = lazy_pattern(r"\(\?P<([a-z_]+)>")
+# A word of the Latin script.
 _WORD = lazy_pattern(r"[a-z]+")
-# No language but English: what a text of another language has more of.
-_ENGLISH = frozenset("the and of to is it you for with this that have are i what did when we my he she they".split())
+# Usual words of English and of Dutch, which has French and German words with other meanings: what is read here must not
+# be rarer by far.
+_OTHERS = (
+    frozenset("the and of to is it you for with this that have are i what did when we my he she they".split()),
+    frozenset("het een ik je dat van niet maar ook voor zijn met wel nog als op aan heb dan ga de en er te".split()),
+)
 # A letter without its mark, and small: café, Ёлка.
 _PLAIN = {
     code: base
@@ -73,6 +79,7 @@ _PLAIN = {
 # A pattern keeps its capital letters, which have a meaning in it.
 _FOLD_FORMS = {code: folded for code, folded in FOLD.items() if not chr(code).isascii()}
 _MOST_WORDS = 6
+_ANY_DAY = date(2024, 1, 1)
 _STEPS = {"last": -1, "this": 0, "coming": 1, "next": 1}
 
 
@@ -158,9 +165,9 @@ def languages_in(text: str) -> tuple[str, ...]:
     words = _WORD.findall(text)
     known = set(words)
     counts = {language: len(known & hints) for language, hints in _hints().items()}
-    most = max(len(known & _ENGLISH), *counts.values())
+    most = max(*counts.values(), *(len(known & usual) for usual in _OTHERS))
     if not most:
-        return tuple(named) or (tuple(counts) if len(words) <= _MOST_WORDS else ())
+        return tuple(named) or (tuple(counts) if 0 < len(words) <= _MOST_WORDS else ())
     return (*named, *(language for language, count in counts.items() if count and 2 * count >= most))
 
 
@@ -177,6 +184,22 @@ def read_languages(question: TimeQuestion) -> Iterator[NamedPeriod]:
         for hit in _read(_language(name), question, text):
             if not whole or not re.search(r"\w", text[: hit.at] + text[hit.to :]):
                 yield hit
+
+
+def times_ahead(folded: str, on: date) -> Iterator[NamedPeriod]:
+    """Yield the times that a folded text of that day names in these languages; of a recurring one the next."""
+    return read_languages(TimeQuestion(folded.translate(FOLD), folded, midnight(on), ahead=True))
+
+
+def names_time(folded: str) -> bool:
+    """Return True if a folded text names a time in one of these languages."""
+    return any(times_ahead(folded, _ANY_DAY))
+
+
+def names_date(folded: str) -> bool:
+    """Return True if a folded text names a day of a month in figures, in one of these languages."""
+    hits = times_ahead(folded, _ANY_DAY)
+    return any(hit.period.every == "year" or any(map(str.isdigit, folded[hit.at : hit.to])) for hit in hits)
 
 
 def _read(language: _Language, question: TimeQuestion, text: str) -> Iterator[NamedPeriod]:

@@ -37,7 +37,7 @@ _BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
     (
         lazy_pattern(r"(?:\b(?:ever )?since (?:the )?|自从|(?<!来)自)$"),
         lazy_pattern(
-            r" ?(?:以来|开始|起(?![来床飞])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
+            r" ?(?:以来|开始|起(?![来床飞き])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
             r"|[到至] ?(?:现在|目前|今(?![天日晚早年]))|on(?:wards?)?\b(?= ?(?:[?!.,]|$)))"
         ),
         lambda period, now: (period.start, now),
