@@ -25,6 +25,25 @@ Hace 3 horas hablé con ella | 2024-06-12T12:00 2024-06-12T13:00
 El año pasado vivía en Quito | 2023-01-01 2024-01-01
 Quedamos mañana a las 5 de la tarde | 2024-06-13T17:00 2024-06-13T18:00
 Hoy no puedo ir | 2024-06-12 2024-06-13
+Te lo mando mañana sin falta | 2024-06-13 2024-06-14
+¿Te acuerdas de lo que comimos antes de ayer? | 2024-06-10 2024-06-11
+El domingo que viene es el cumple de Lola | 2024-06-16 2024-06-17
+El examen será el 20 de septiembre | 2024-09-20 2024-09-21
+Movieron la cita al jueves | 2024-06-06 2024-06-07
+Vuelvo en una semana | 2024-06-16 2024-06-23
+Firmamos el contrato el 12 de enero de 2022 | 2022-01-12 2022-01-13
+La próxima semana estoy de vacaciones | 2024-06-17 2024-06-24
+Esta noche hay partido | 2024-06-12T18:00 2024-06-13T06:00
+Ayer por la tarde llamó tu madre | 2024-06-11T12:00 2024-06-11T18:00
+Se rompió hace un mes | 2024-04-27 2024-05-28
+El próximo año cambiamos de oficina | 2025-01-01 2026-01-01
+¿Qué pasó el fin de semana pasado? | 2024-06-08 2024-06-10
+A partir del 1 de julio suben los precios | 2023-07-01 2023-07-02
+Entrega: 15/08/2024 | 2024-08-15 2024-08-16
+La boda es el sábado 15 de junio | 2024-06-15 2024-06-16
+En dos meses me jubilo | 2024-07-28 2024-08-28
+A finales de mayo cerramos | 2024-05-21 2024-06-01
+Nos conocimos el 3 de abril del año pasado | 2023-04-03 2023-04-04
 """,
     "pt": """
 O que a Ana disse ontem? | 2024-06-11 2024-06-12
@@ -51,6 +70,25 @@ Falei com ela há 3 horas | 2024-06-12T12:00 2024-06-12T13:00
 No ano passado eu morava em Recife | 2023-01-01 2024-01-01
 Combinado, amanhã às 17h | 2024-06-13T17:00 2024-06-13T18:00
 Hoje nao posso ir | 2024-06-12 2024-06-13
+Te mando isso amanhã sem falta | 2024-06-13 2024-06-14
+Lembra o que comemos antes de ontem? | 2024-06-10 2024-06-11
+Domingo que vem é o aniversário da Lola | 2024-06-16 2024-06-17
+A prova será em 20 de setembro | 2024-09-20 2024-09-21
+Mudaram a consulta para quinta-feira | 2024-06-06 2024-06-07
+Volto em uma semana | 2024-06-16 2024-06-23
+Assinamos o contrato no dia 12 de janeiro de 2022 | 2022-01-12 2022-01-13
+Na próxima semana estou de férias | 2024-06-17 2024-06-24
+Hoje à noite tem jogo | 2024-06-12T18:00 2024-06-13T06:00
+Ontem à tarde sua mãe ligou | 2024-06-11T12:00 2024-06-11T18:00
+Quebrou há um mês | 2024-04-27 2024-05-28
+Ano que vem mudamos de escritório | 2025-01-01 2026-01-01
+O que aconteceu no fim de semana passado? | 2024-06-08 2024-06-10
+A partir de 1º de julho os preços sobem | 2023-07-01 2023-07-02
+Entrega: 15/08/2024 | 2024-08-15 2024-08-16
+Ela ligou meia hora atrás | 2024-06-12T14:56 2024-06-12T15:03
+O casamento é no sábado, 15 de junho | 2024-06-15 2024-06-16
+Desde segunda estou sem internet | 2024-06-10 2024-06-11
+Na sexta à noite saímos | 2024-06-07T18:00 2024-06-08T06:00
 """,
     "de": """
 Was hat Anna gestern gesagt? | 2024-06-11 2024-06-12
@@ -78,6 +116,25 @@ Letztes Jahr wohnte ich in Bern | 2023-01-01 2024-01-01
 Treffen wir uns morgen um 17 Uhr | 2024-06-13T17:00 2024-06-13T18:00
 Heute kann ich nicht | 2024-06-12 2024-06-13
 Am Sonnabend ist die Feier | 2024-06-08 2024-06-09
+Ich schicke es dir morgen | 2024-06-13 2024-06-14
+Weißt du noch, was wir vorgestern gegessen haben? | 2024-06-10 2024-06-11
+Kommenden Sonntag hat Lola Geburtstag | 2024-06-16 2024-06-17
+Die Prüfung ist am 20. September | 2023-09-20 2023-09-21
+Der Termin wurde auf Donnerstag verschoben | 2024-06-06 2024-06-07
+In einer Woche bin ich zurück | 2024-06-16 2024-06-23
+Wir haben den Vertrag am 12. Januar 2022 unterschrieben | 2022-01-12 2022-01-13
+Nächste Woche habe ich Urlaub | 2024-06-17 2024-06-24
+Heute Abend ist Spiel | 2024-06-12T17:00 2024-06-13
+Gestern Nachmittag hat deine Mutter angerufen | 2024-06-11T12:00 2024-06-11T18:00
+Es ging vor einem Monat kaputt | 2024-04-27 2024-05-28
+Nächstes Jahr ziehen wir ins neue Büro | 2025-01-01 2026-01-01
+Was war letztes Wochenende los? | 2024-06-08 2024-06-10
+Ab dem 1. Juli steigen die Preise | 2023-07-01 2023-07-02
+Abgabe: 15.08.2024 | 2024-08-15 2024-08-16
+Die Hochzeit ist am Samstag, dem 15. Juni | 2024-06-15 2024-06-16
+Freitagabend gehen wir aus | 2024-06-07T17:00 2024-06-08
+Ende Mai machen wir zu | 2024-05-21 2024-06-01
+Sie hat vor einer halben Stunde angerufen | 2024-06-12T14:56 2024-06-12T15:03
 """,
     "fr": """
 Qu'est-ce qu'Anna a dit hier ? | 2024-06-11 2024-06-12
@@ -104,6 +161,25 @@ L'année dernière j'habitais à Lille | 2023-01-01 2024-01-01
 Rendez-vous demain à 17h | 2024-06-13T17:00 2024-06-13T18:00
 Aujourd'hui je ne peux pas | 2024-06-12 2024-06-13
 Le rapport est dû d’ici quinze jours | 2024-06-23 2024-06-30
+Je te l'envoie demain sans faute | 2024-06-13 2024-06-14
+Tu te souviens de ce qu'on a mangé avant-hier ? | 2024-06-10 2024-06-11
+Dimanche prochain c'est l'anniversaire de Lola | 2024-06-16 2024-06-17
+L'examen aura lieu le 20 septembre | 2024-09-20 2024-09-21
+Le rendez-vous est déplacé à jeudi | 2024-06-13 2024-06-14
+Je reviens dans une semaine | 2024-06-16 2024-06-23
+On a signé le contrat le 12 janvier 2022 | 2022-01-12 2022-01-13
+La semaine prochaine je suis en congé | 2024-06-17 2024-06-24
+Ce soir il y a match | 2024-06-12T17:00 2024-06-13
+Hier après-midi ta mère a appelé | 2024-06-11T12:00 2024-06-11T18:00
+Ça s'est cassé il y a un mois | 2024-04-27 2024-05-28
+L'an prochain on change de bureaux | 2025-01-01 2026-01-01
+Que s'est-il passé le week-end dernier ? | 2024-06-08 2024-06-10
+À partir du 1er juillet les prix montent | 2023-07-01 2023-07-02
+Remise : 15/08/2024 | 2024-08-15 2024-08-16
+Le mariage est le samedi 15 juin | 2024-06-15 2024-06-16
+Fin mai on ferme | 2024-05-21 2024-06-01
+Ce mois-ci on a trop dépensé | 2024-06-01 2024-07-01
+On se revoit en quinze jours | 2024-06-23 2024-06-30
 """,
     "ru": """
 Что вчера сказала Аня? | 2024-06-11 2024-06-12
@@ -129,6 +205,25 @@ Le rapport est dû d’ici quinze jours | 2024-06-23 2024-06-30
 В прошлом году я жил в Омске | 2023-01-01 2024-01-01
 Давай завтра в 17:00 | 2024-06-13T16:45 2024-06-13T17:15
 Сегодня не могу | 2024-06-12 2024-06-13
+Пришлю тебе завтра обязательно | 2024-06-13 2024-06-14
+Помнишь, что мы ели позавчера? | 2024-06-10 2024-06-11
+В следующее воскресенье день рождения у Лолы | 2024-06-23 2024-06-24
+Экзамен 20 сентября | 2023-09-20 2023-09-21
+Встречу перенесли на четверг | 2024-06-06 2024-06-07
+Вернусь через неделю | 2024-06-16 2024-06-23
+Мы подписали договор 12 января 2022 года | 2022-01-12 2022-01-13
+На следующей неделе я в отпуске | 2024-06-17 2024-06-24
+Сегодня вечером матч | 2024-06-12T17:00 2024-06-13
+Вчера днём звонила твоя мама | 2024-06-11T12:00 2024-06-11T18:00
+Сломалось месяц назад | 2024-04-27 2024-05-28
+В следующем году меняем офис | 2025-01-01 2026-01-01
+Что было на прошлых выходных? | 2024-06-08 2024-06-10
+С 1 июля цены вырастут | 2023-07-01 2023-07-02
+Срок сдачи: 15.08.2024 | 2024-08-15 2024-08-16
+Свадьба в субботу, 15 июня | 2024-06-15 2024-06-16
+Она звонила полчаса назад | 2024-06-12T14:56 2024-06-12T15:03
+В конце мая закрываемся | 2024-05-21 2024-06-01
+Мы познакомились 3 апреля прошлого года | 2023-04-03 2023-04-04
 """,
     "ja": """
 昨日アンナは何と言いましたか？ | 2024-06-11 2024-06-12
@@ -155,6 +250,25 @@ Le rapport est dû d’ici quinze jours | 2024-06-23 2024-06-30
 去年は大阪に住んでいた | 2023-01-01 2024-01-01
 明日の午後5時に会いましょう | 2024-06-13T17:00 2024-06-13T18:00
 今日は行けません | 2024-06-12 2024-06-13
+明日必ず送ります | 2024-06-13 2024-06-14
+一昨日何を食べたか覚えてる？ | 2024-06-10 2024-06-11
+今度の日曜日はローラの誕生日だ | 2024-06-16 2024-06-17
+試験は9月20日です | 2023-09-20 2023-09-21
+打ち合わせは木曜日に変更になりました | 2024-06-06 2024-06-07
+一週間後に戻ります | 2024-06-16 2024-06-23
+契約は2022年1月12日に結んだ | 2022-01-12 2022-01-13
+来週は休暇です | 2024-06-17 2024-06-24
+今晩は試合がある | 2024-06-12T17:00 2024-06-13
+昨日の午後お母さんから電話があった | 2024-06-11T12:00 2024-06-11T18:00
+一か月前に壊れた | 2024-04-27 2024-05-28
+来年事務所を移ります | 2025-01-01 2026-01-01
+先週末は何があったの？ | 2024-06-08 2024-06-10
+7月1日から値上げします | 2023-07-01 2023-07-02
+提出は2024年8月15日まで | 2024-08-15 2024-08-16
+結婚式は6月15日（土）です | 2024-06-15 2024-06-16
+金曜の夜に出かけよう | 2024-06-07T17:00 2024-06-08
+去年の4月3日に知り合った | 2023-04-03 2023-04-04
+5月末に閉店した | 2024-05-21 2024-06-01
 """,
     "ko": """
 어제 안나가 뭐라고 했어? | 2024-06-11 2024-06-12
@@ -180,6 +294,25 @@ Le rapport est dû d’ici quinze jours | 2024-06-23 2024-06-30
 작년에는 대구에 살았어 | 2023-01-01 2024-01-01
 내일 오후 5시에 보자 | 2024-06-13T17:00 2024-06-13T18:00
 오늘은 못 가 | 2024-06-12 2024-06-13
+내일 꼭 보내 줄게 | 2024-06-13 2024-06-14
+그제 뭐 먹었는지 기억나? | 2024-06-10 2024-06-11
+다음 주 일요일이 로라 생일이야 | 2024-06-23 2024-06-24
+시험은 9월 20일이야 | 2023-09-20 2023-09-21
+회의가 목요일로 바뀌었어 | 2024-06-06 2024-06-07
+일주일 뒤에 돌아와 | 2024-06-16 2024-06-23
+2022년 1월 12일에 계약했어 | 2022-01-12 2022-01-13
+다음주는 휴가야 | 2024-06-17 2024-06-24
+오늘 저녁에 경기가 있어 | 2024-06-12T17:00 2024-06-13
+어제 오후에 어머니가 전화하셨어 | 2024-06-11T12:00 2024-06-11T18:00
+한 달 전에 고장 났어 | 2024-04-27 2024-05-28
+내년에 사무실을 옮겨 | 2025-01-01 2026-01-01
+지난 주말에 무슨 일이 있었어? | 2024-06-08 2024-06-10
+7월 1일부터 가격이 올라요 | 2023-07-01 2023-07-02
+마감은 2024년 8월 15일이야 | 2024-08-15 2024-08-16
+결혼식은 6월 15일 토요일이야 | 2024-06-15 2024-06-16
+금요일 저녁에 나가자 | 2024-06-14T17:00 2024-06-15
+작년 4월 3일에 처음 만났어 | 2023-04-03 2023-04-04
+5월 말에 문 닫았어 | 2024-05-21 2024-06-01
 """,
 }
 
@@ -207,6 +340,16 @@ La última vez no funcionó
 Vive en la calle 5 de Mayo
 Dormí seis horas
 Buenos días a todos
+Los domingos vamos a misa
+Buenas noches, hasta luego
+Mayo se llama mi perro
+Compré dos metros y medio de tela
+El año tiene doce meses
+Trabajo de lunes a viernes normalmente
+Queda en la página 15
+Es la segunda vez que lo digo
+Una semana no alcanza
+Plácido Domingo cantó bien
 """,
     "pt": """
 Domingos joga no meio-campo
@@ -231,6 +374,16 @@ Dormi seis horas
 Bom dia a todos
 Ela mora numa quinta em Sintra
 Na quarta fila há lugar
+Aos domingos vamos à missa
+Boa noite, até logo
+Maio é o nome do meu cachorro
+Comprei dois metros e meio de pano
+O ano tem doze meses
+A sexta edição saiu
+Está na página 15
+Na terceira tentativa deu certo
+Uma semana não basta
+Domingos Sousa cantou bem
 """,
     "de": """
 Guten Morgen zusammen
@@ -255,6 +408,16 @@ Ich habe sechs Stunden geschlafen
 Schönen Abend noch
 Das ist das Haus von heute auf morgen nicht zu bauen
 Mai heißt meine Katze
+Sonntags gehen wir in die Kirche
+Gute Nacht, bis dann
+Mein Hund heißt Mai
+Ich habe zwei Meter Stoff gekauft
+Das Jahr hat zwölf Monate
+Er ist ein Morgenmensch
+Das steht auf Seite 15
+Beim zweiten Mal hat es geklappt
+Eine Woche reicht nicht
+Frau Sommer hat gut gesungen
 """,
     "fr": """
 Mars est la planète rouge
@@ -278,6 +441,16 @@ Bonne nuit à tous
 Le plat du jour est bon
 Ça coûte 5,30 euros
 Il habite rue du 8 mai 1945
+Le dimanche on va à la messe
+Bonne soirée, à plus
+Mon chien s'appelle Avril
+J'ai acheté deux mètres de tissu
+L'année a douze mois
+Il est du matin
+C'est à la page 15
+La deuxième fois a marché
+Une semaine ne suffit pas
+Monsieur Dimanche chante bien
 """,
     "ru": """
 Майя приедет с сестрой
@@ -302,6 +475,16 @@ Il habite rue du 8 mai 1945
 Всем добрый вечер
 Недельный билет дешевле
 Назад дороги нет
+По воскресеньям ходим в церковь
+Спокойной ночи, до встречи
+Мою собаку зовут Майка
+Купила два метра ткани
+В году двенадцать месяцев
+Он жаворонок, встаёт рано
+Это на странице 15
+Во второй раз получилось
+Одной недели не хватит
+В среде программистов так принято
 """,
     "ja": """
 今日子さんは来ません
@@ -326,6 +509,16 @@ Il habite rue du 8 mai 1945
 5番線で待って
 月がきれいですね
 週に三回走ります
+毎週日曜日は教会に行く
+おやすみなさい、またね
+五月さんは私の友達です
+布を二メートル買った
+一年は十二ヶ月です
+彼は朝型人間だ
+15ページにあります
+二回目でうまくいった
+一週間では足りない
+土日祝は休業です
 """,
     "ko": """
 매주 월요일에 수영해
@@ -350,5 +543,15 @@ Il habite rue du 8 mai 1945
 일주일에 세 번 뛰어
 내 일은 재미있어
 주말마다 등산해
+일요일마다 교회에 가
+잘 자, 또 봐
+우리 강아지 이름은 오월이야
+천을 2미터 샀어
+일 년은 열두 달이야
+그는 아침형 인간이야
+15쪽에 있어
+두 번째에 성공했어
+일주일로는 부족해
+매월 회비를 내
 """,
 }

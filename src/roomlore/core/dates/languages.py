@@ -20,6 +20,7 @@ from roomlore.core.dates.calendar import (
     NamedPeriod,
     Period,
     TimeQuestion,
+    again,
     ago,
     back,
     built,
@@ -284,7 +285,7 @@ def _period(language: _Language, match: re.Match[str], question: TimeQuestion) -
     if words.has("way", "then", "rolling"):
         return _distance(words, question)
     whole = _whole(words, question.now.date())
-    if words.has("weekday", "counted_weekday"):
+    if words.has("weekday", "counted_weekday") and not words.has("day"):
         period = _weekday(words, whole, question)
     elif words.has("day", "month", "numbered_month"):
         period = _of_month(words, whole, question)
@@ -367,7 +368,11 @@ def _of_month(words: _Reading, whole: Period | None, question: TimeQuestion) -> 
         return make(whole.start.year) if whole.unit == "year" else None
     if words.has("step"):
         return (current, next_one, latest_over)[_STEPS[words.value("step")]](make, question.now)
-    return recurring(make, question)
+    period = recurring(make, question)
+    if words.has("weekday") and period.start.weekday() != words.value("weekday"):
+        years = (again(period, 1), again(period, -1))
+        return next((other for other in years if other.start.weekday() == words.value("weekday")), period)
+    return period
 
 
 def _days(first: int, count: int, number: int, year: int) -> Period:
