@@ -151,7 +151,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
         (["two days before "], ["two before "]),
         (["the day before "], ["the hour before "]),
     ],
-    "dates.languages._REFERENCE": [(["{day} de {month}", "{:weekday}"], ["[0-9]{1,3}"])],
+    "dates.languages._REFERENCE": [(["{day} de {month}"], ["[0-9]{1,3}"])],
     "dates.languages._GROUP": [(["(?P<half>media)"], ["(?:media)"])],
     "dates.languages._WORD": [(["ayer"], ["昨日 5"])],
     "dates.spans._TO": [(["2023年10月到2024年2月"], ["on 5 may and 7 may"])],

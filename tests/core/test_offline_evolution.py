@@ -341,7 +341,9 @@ def test_a_number_that_the_next_month_lacks_is_a_day_of_the_month_after_it():
     assert [found for _, found in future_days("the 30th", date(2026, 1, 31))] == [date(2026, 3, 30)]
 
 
-@pytest.mark.parametrize("text", ["every friday", "每周五晚上", "mondays", "on 31 june", "version 3.2", "los viernes", "ayer"])
+@pytest.mark.parametrize(
+    "text", ["every friday", "每周五晚上", "mondays", "on 31 june", "version 3.2", "los viernes", "ayer"]
+)
 def test_what_recurs_or_does_not_exist_is_no_day(text):
     assert list(future_days(text, date(2026, 3, 3))) == []
 

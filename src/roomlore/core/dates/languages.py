@@ -1,8 +1,7 @@
 """Read times in the languages whose words and shapes are tables of the lexicon, beside English and Chinese.
 
-The entry `times` of a language has `shapes`, patterns in which `{name}` stands for a table of words, for a number, or for
-a macro of the language, and `{:name}` for the same without a meaning. What a shape means follows from the tables of which
-it has a word, whatever their order.
+The entry `times` of a language has `shapes`, patterns in which `{name}` stands for a table of words, a number, or a
+macro of the language. What a shape means follows from the tables of which it has a word, whatever their order.
 """
 
 import re
@@ -60,16 +59,19 @@ _NUMBERS = {
 }
 _HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
 # The name of a table in a shape.
-_REFERENCE = lazy_pattern(r"\{(:?)([a-z_]+)\}")
+_REFERENCE = lazy_pattern(r"\{([a-z_]+)\}")
 # The name of a group, which gets a number, since several shapes have the same.
 _GROUP = lazy_pattern(r"\(\?P<([a-z_]+)>")
 # A word of the Latin script.
 _WORD = lazy_pattern(r"[a-z]+")
 # Usual words of English and of Dutch, which has French and German words with other meanings: what is read here must not
 # be rarer by far.
-_OTHERS = (
-    frozenset("the and of to is it you for with this that have are i what did when we my he she they".split()),
-    frozenset("het een ik je dat van niet maar ook voor zijn met wel nog als op aan heb dan ga de en er te".split()),
+_OTHERS = tuple(
+    frozenset(usual.split())
+    for usual in (
+        "the and of to is it you for with this that have are i what did when we my he she they",
+        "het een ik je dat van niet maar ook voor zijn met wel nog als op aan heb dan ga de en er te",
+    )
 )
 # A letter without its mark, and small: café, Ёлка.
 _PLAIN = {
@@ -140,13 +142,13 @@ def _expanded(
     """Return the pattern of a shape, with a number of its own behind the name of each group."""
 
     def forms(reference: re.Match[str]) -> str:
-        name = reference[2]
+        name = reference[1]
         if name in entry.get("macros", {}):
             return _REFERENCE.sub(forms, entry["macros"][name])
         choices = [*sorted(tables.get(name, ()), key=len, reverse=True)]
         choices += [_NUMBERS[name]] if name in _NUMBERS else []
         choices += [_HAN_NUMBER] if han and name in ("number", "hour", "minute") else []
-        return f"(?{':' if reference[1] else f'P<{name}>'}{'|'.join(choices)})"
+        return f"(?P<{name}>{'|'.join(choices)})"
 
     pattern = _plain(_REFERENCE.sub(forms, shape))
     return _GROUP.sub(lambda group: f"(?P<{group[1]}_{next(number)}>", pattern)
@@ -213,7 +215,7 @@ def _read(language: _Language, question: TimeQuestion, text: str) -> Iterator[Na
 
 
 def _is_name(language: _Language, match: re.Match[str], question: TimeQuestion) -> bool:
-    """Return True if a word that is a time in small letters has a capital one: it begins no clause, or is a greeting."""
+    """Return True if a word that is a time in small letters has a capital one, begins no clause, or is a greeting."""
     word = match[0].split()[-1]
     at = match.end() - len(word)
     if not language.capital.fullmatch(match[0]) or not question.written[at].isupper():
