@@ -153,6 +153,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     ],
     "dates.languages._REFERENCE": [(["{day} de {month}"], ["[0-9]{1,3}"])],
     "dates.languages._GROUP": [(["(?P<half>media)"], ["(?:media)"])],
+    "dates.languages._HAN": [(["昨日"], ["きのう 5"])],
     "dates.languages._WORD": [(["ayer"], ["昨日 5"])],
     "dates.spans._TO": [(["2023年10月到2024年2月"], ["on 5 may and 7 may"])],
     "dates.spans._AND": [(["5月1日和5月7日之间"], ["or the"])],

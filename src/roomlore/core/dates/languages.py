@@ -45,6 +45,7 @@ from roomlore.core.dates.calendar import (
 )
 from roomlore.core.dates.chinese import numeral
 from roomlore.core.patterns import lazy_pattern
+from roomlore.core.text import HAN
 
 _NUMBERS = {
     "day": r"(?:3[01]|[12][0-9]|0?[1-9])",
@@ -62,6 +63,8 @@ _HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
 _REFERENCE = lazy_pattern(r"\{([a-z_]+)\}")
 # The name of a group, which gets a number, since several shapes have the same.
 _GROUP = lazy_pattern(r"\(\?P<([a-z_]+)>")
+# A Chinese character.
+_HAN = lazy_pattern(f"[{HAN}]")
 # A word of the Latin script.
 _WORD = lazy_pattern(r"[a-z]+")
 # Usual words of English and of Dutch, which has French and German words with other meanings: what is read here must not
@@ -175,8 +178,8 @@ def languages_in(text: str) -> tuple[str, ...]:
 
 
 def is_japanese(text: str) -> bool:
-    """Return True if a text has Japanese letters; の alone is also in Chinese ones."""
-    return not text.isascii() and bool(_scripts()["ja"].search(text))
+    """Return True if a text has Japanese letters, one to ten Chinese characters or more; の is also in Chinese ones."""
+    return not text.isascii() and 10 * len(_scripts()["ja"].findall(text)) > len(_HAN.findall(text))
 
 
 def read_languages(question: TimeQuestion) -> Iterator[NamedPeriod]:
