@@ -124,9 +124,18 @@ class TestWords:
     def test_spelling_leaves_other_words(self):
         words = "four hours your tour prise size citizen acre fence vogue"
         assert stemmed("flour") != stemmed("floor")
-        assert [
-            stemmed(word) for word in words.split()
-        ] == "four hour your tour prise size citizen acr fenc vogu".split()
+        assert [stemmed(word) for word in words.split()] == [
+            "four",
+            "hour",
+            "your",
+            "tour",
+            "prise",
+            "size",
+            "citizen",
+            "acr",
+            "fenc",
+            "vogu",
+        ]
 
     def test_stems_leave_what_only_looks_like_a_suffix(self):
         for word in ("string", "thing", "need", "speed", "bus", "this", "status", "glass", "x86", "été"):
