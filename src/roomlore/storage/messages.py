@@ -92,7 +92,7 @@ def _met() -> Select[Any]:
     hashed = texts_in(_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
-    return select(*ROOM.columns, _r.c.room_key, keeps_vectors, taken, awaited).where(named_room())
+    return select(*ROOM.columns, _r.c.room_key, keeps_vectors, _r.c.pending_from, taken, awaited).where(named_room())
 
 
 def newest_of(chosen: Select[Any]) -> Select[Any]:
@@ -272,9 +272,9 @@ class MessageReading(InRoom):
             rows = await self._sql.fetch(_MET, **given)
         if not rows:
             return None
-        *_, key, keeps_vectors, taken, awaited = rows[0]
+        *_, key, keeps, pending_from, taken, awaited = rows[0]
         if lock:
-            self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps_vectors)))
+            self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps), pending_from))
         hashes = (text.partition(" ") for text in read_texts(taken))
         return Met(
             ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)
