@@ -236,17 +236,20 @@ _PLATFORM_REPLIES = Statement(
     )
 )
 _MEMBERS_OF = Statement(lambda: entries(_m.c.arrival.in_(_newest_of_threads())))
-_counted = select(_words.c.keyword, _words.c.messages).where(in_room(_words), _words.c.messages > 0)
-_COUNTS = Statement(lambda: _counted.where(among(_words.c.keyword, "keywords")).union_all(pending_keywords()))
 
 
-def _every_count() -> Any:
-    """Select all counts if the room is at this revision."""
-    at_it = exists().where(named_room(), *(_rooms.c[name] == bindparam(name) for name in ("revision", "created_at")))
-    return _counted.where(at_it).union_all(pending_keywords().where(at_it))
+def _counts(counted: Sequence[ColumnElement[bool]], pending: Sequence[ColumnElement[bool]] = ()) -> Any:
+    """Select keywords that are counted, and those of pending messages, each under its conditions."""
+    counts = select(_words.c.keyword, _words.c.messages).where(in_room(_words), _words.c.messages > 0, *counted)
+    return counts.union_all(pending_keywords().where(*pending))
 
 
-_EVERY_COUNT = Statement(_every_count)
+def _at_revision() -> ColumnElement[bool]:
+    return exists().where(named_room(), *(_rooms.c[name] == bindparam(name) for name in ("revision", "created_at")))
+
+
+_COUNTS = Statement(lambda: _counts([among(_words.c.keyword, "keywords")]))
+_EVERY_COUNT = Statement(lambda: _counts([_at_revision()], [_at_revision()]))
 
 
 def _answered_through() -> Select[Any]:

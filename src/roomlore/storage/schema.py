@@ -68,9 +68,9 @@ rooms = Table(
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown. `members_told`: all members are
-told. `past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so. `pending_from`: the arrival
-from which on messages may be pending in `message_words`; NULL if none is."""
+`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown. `members_told`: all members
+are told. `past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so. `pending_from`: the
+first arrival that may be pending in `message_words`; NULL if none is."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(

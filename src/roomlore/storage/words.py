@@ -386,7 +386,7 @@ def _add_pending(by_place: dict[int, str], words: Sequence[str], pending: Sequen
     found: dict[int, list[int]] = {}
     for key, arrival, length, *its in (text.split(" ") for text in pending):
         number = (int(key) << ARRIVAL_BITS | int(arrival)) << LENGTH_BITS | int(length)
-        for word in its:
+        for word in filter(None, its):
             if (place := places.get(word)) is not None:
                 found.setdefault(place, []).append(number)
     for place, numbers in found.items():

@@ -1,5 +1,6 @@
-"""Messages whose keywords and words are counted and indexed later (`storage.pending`): two columns that databases before
-it lack, and on SQLite triggers that leave such messages out. Loads no Alembic, so a new database is made quickly."""
+"""Messages whose keywords and words are counted and indexed later (`storage.pending`): two columns that databases
+before it lack, and on SQLite triggers that leave such messages out. Loads no Alembic, so a new database is made
+quickly."""
 
 from sqlalchemy import Connection
 
@@ -13,8 +14,8 @@ _INDEX_LATER = (
     f"BEGIN {ENTER.format(row='new')} END",
     "CREATE TRIGGER message_words_changed AFTER UPDATE OF length, words ON message_words WHEN NOT new.pending "
     f"BEGIN {LEAVE.format(row='old')} {ENTER.format(row='new')} END",
-    "CREATE TRIGGER message_words_settled AFTER UPDATE OF pending ON message_words WHEN old.pending AND NOT new.pending "
-    f"BEGIN {ENTER.format(row='new')} END",
+    "CREATE TRIGGER message_words_settled AFTER UPDATE OF pending ON message_words "
+    f"WHEN old.pending AND NOT new.pending BEGIN {ENTER.format(row='new')} END",
 )
 
 
