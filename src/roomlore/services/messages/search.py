@@ -342,7 +342,7 @@ class MessageSearch(Searching):
 
 def _early(facts: MessageFacts, arrival: int) -> Ints | None:
     """Return the arrivals before this one; None if so few come later that the nearest in meaning may include them."""
-    early = before(facts, arrival).arrivals
+    early = facts.arrivals[: facts.arrivals.searchsorted(arrival)]
     return None if facts.arrivals.size - early.size <= _FEW_LATER else early
 
 
