@@ -299,7 +299,8 @@ def select(read_link: Link, max_messages: int) -> list[tuple[int, float]]:
     `MAX_FOR_NEW` messages, none less likely than `MIN_FOR_NEW`; that may be none.
     """
     mates = read_link.thread_candidates.by_arrival()
-    likeliest = sorted(list(mates.items())[::-1], key=itemgetter(1), reverse=True)
+    likeliest = list(mates.items())[::-1]  # of equals, the newer one stays first
+    likeliest.sort(key=itemgetter(1), reverse=True)
     shares = [share for _, share in likeliest]
     if read_link.kind is LinkKind.NEW:
         size = best_size(shares, min(max_messages, MAX_FOR_NEW))
