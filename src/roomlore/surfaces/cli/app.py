@@ -3,6 +3,7 @@
 import copy
 import gc
 import json
+import re
 import sys
 from collections import UserDict
 from collections.abc import Callable, Mapping
@@ -15,16 +16,27 @@ import typer
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.surfaces.cli.frame import Frame, Group, UsageError
-from roomlore.surfaces.cli.language import App, Command, interface_language, print_usage_error, translate_help
+from roomlore.surfaces.cli.language import (
+    App,
+    Command,
+    interface_language,
+    option_rows,
+    print_help,
+    print_usage_error,
+    say,
+    translate_help,
+)
 
 PLACES = {
     "import": "data:import_",
     "export": "data:export",
     "context": "rooms:context",
-    "ask": "plain:ask",
-    "remember": "plain:remember",
-    "reply": "plain:reply",
+    "ask": "searching:search",
     "search": "searching:search",
+    "add": "plain:add",
+    "remember": "plain:remember",
+    "recall": "recalling:recall",
+    "reply": "plain:reply",
     "chat": "chat:chat",
     "rooms": "rooms:rooms",
     "audience": "privacy:audience",
@@ -59,8 +71,22 @@ PLACES = {
     "jobs": "operations:jobs_app",
     "usage": "quality:usage_app",
     "new": "first_steps:new_app",
+    "help": "app:help_",
 }
 """The module of this package with each command, and the function or the group of commands in it."""
+
+_FIRST = "demo import add context ask remember recall reply digest forget doctor serve"
+_MORE = {
+    "Rooms": "rooms rename audience settings threads messages links chat session",
+    "Memory": "memory facts visible share",
+    "Data": "export archive backup restore verify reindex partition",
+    "Quality": "eval tune usage",
+    "Operation": "worker mcp keys tenants models jobs new",
+}
+"""The commands by what they are about, beside those of the first screen. One that is in neither is an older name."""
+_LISTED = frozenset(" ".join((_FIRST, *_MORE.values())).split())
+_SENTENCE = re.compile(r"(?<=[.;])\s|(?<=[。；])|\n\n")
+"""The end of a sentence."""
 
 
 class Commands(UserDict[str, Any]):
@@ -112,14 +138,32 @@ class Program(Group):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given | {"commands": Commands(PLACES)})
+        for parameter in self.params:
+            parameter.hidden = parameter.name in ("install_completion", "show_completion")  # they work all the same
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.hidden = cmd_name not in _LISTED
+        return command
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        listing = copy.copy(self)
-        listing.commands = self.commands.listed()
-        super(Program, listing).format_help(ctx, formatter)
+        more = [(say(title), names.replace(" ", "  ")) for title, names in _MORE.items()]
+        panels = {"Commands": self._lines(_FIRST), "More: `roomlore help all` says what each does": more}
+        print_help(self, ctx, {**panels, "Options": option_rows(self, ctx)})
+
+    def print_all(self, ctx: Any) -> None:
+        """Print every command with its help in a line, by what they are about."""
+        groups = {title: self._lines(names) for title, names in _MORE.items()}
+        print_help(self, ctx, {"Commands": self._lines(_FIRST), **groups})
+
+    def _lines(self, names: str) -> list[tuple[str, str]]:
+        """Return commands with the first sentence of their help."""
+        listed = self.commands.listed()
+        return [(name, _SENTENCE.split(" ".join(listed[name].help.split()))[0].rstrip(".。;；")) for name in names.split()]
 
 
 app = typer.Typer(
@@ -145,14 +189,14 @@ def options(
     db: Annotated[
         str | None,
         typer.Option(
-            help="The database: a path ending in `.db`, or a URL such as `sqlite:///chat.db` or `postgresql://user@host/name`.",
+            help="The database: a path ending in `.db`, or a URL (`postgresql://…`).",
             show_default="the setting database_url",
             metavar="URL",
         ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="Whose rooms.", metavar="NAME")] = DEFAULT_TENANT,
     config: Annotated[
-        str | None, typer.Option(help="The configuration file in the place of `roomlore.yaml`.", metavar="PATH")
+        str | None, typer.Option(help="The configuration file, in place of `roomlore.yaml`.", metavar="PATH")
     ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_tell_version, is_eager=True)
@@ -160,6 +204,20 @@ def options(
 ) -> None:
     """The memory layer for chat agents: store messages, and get the ones that matter, each with its reason."""
     ctx.obj = Frame(config=config, database=db, tenant=tenant)
+
+
+def help_(
+    ctx: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, such as `memory list`; `all` lists every command.")
+    ] = None,
+) -> None:
+    """Show the help of the program, of a command, or of `all` commands."""
+    program = ctx.find_root()
+    if command == ["all"]:
+        program.command.print_all(program)  # type: ignore[attr-defined]
+    else:
+        program.command.main([*(command or ()), "--help"], prog_name=program.info_name, standalone_mode=False)
 
 
 def main() -> None:

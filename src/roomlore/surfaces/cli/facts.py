@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from roomlore.wiring import Lore
 
-app = App(cls=Group, no_args_is_help=True, help="Add, change and import what is known of people, agents and groups.")
+app = App(cls=Group, no_args_is_help=True, help="List, change and import what is known of people, agents and groups.")
 
 _NAMED_SKIPPED = 20
 
@@ -34,6 +34,10 @@ async def added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     said = show_memories.held(fact, lore.settings.search.zone)
     begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
     typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+    _tell_ended(lore, fact)
+
+
+def _tell_ended(lore: Lore, fact: Memory) -> None:
     if fact.valid_until is not None and fact.valid_until <= lore.now():
         typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
 
@@ -64,14 +68,15 @@ async def _meant(lore: Lore, page: verbs.FactPage, call: Call) -> None:
         typer.echo(show.inert(translated(meant)), err=True)
 
 
-async def _changed(_: Lore, fact: Memory, call: Call) -> None:
+async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
     anew = fact.memory_id != call.gives["memory_id"]
     told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-    known, said = show.inert(fact.memory_id), show.inert(fact.statement)
+    known, said = show.inert(fact.memory_id), show_memories.held(fact, lore.settings.search.zone)
     typer.echo(say(told, number=fact.version, memory=known, said=said))
+    _tell_ended(lore, fact)
 
 
-app.command("add")(
+app.command("add", hidden=True)(
     command(
         verbs.ADD,
         added,
@@ -83,7 +88,7 @@ app.command("add")(
     )
 )
 app.command("list")(
-    command(verbs.LIST, _listed, in_json=lambda page, _: page.facts, after=_meant, without=("kind", "offset"))
+    command(verbs.LIST, _listed, in_json=lambda page, _: page.facts, after=_meant, start=memory.list_scopes, without=("kind", "offset"))
 )
 app.command("update")(
     command(
@@ -152,10 +157,10 @@ def import_(
 
 
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
-    sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
+    sure = "" if fact.confidence is None else f"{fact.confidence:.2f}"
     gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({say(fact.status)})"
     cells = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
-    return [fact.memory_id, show.clock(fact.updated_at), sure, *cells]
+    return [show_memories.short(fact.memory_id), show.clock(fact.updated_at), sure, *cells]
 
 
 def _summary(report: FactImport) -> str:

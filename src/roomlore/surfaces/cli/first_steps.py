@@ -85,7 +85,7 @@ class _Shown:
 
 
 def demo(ctx: typer.Context) -> None:
-    """Import a bundled group chat, show what matters for three questions after a pause, and search it twice.
+    """See it work on a group chat that comes with it: what matters for three questions, and two searches.
 
     The chat is deleted afterwards, unless --db names a database to keep it in.
     """

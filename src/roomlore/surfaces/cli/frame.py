@@ -16,7 +16,9 @@ import typer
 from typer.core import TyperGroup
 
 from roomlore.core import DEFAULT_TENANT
-from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
+from roomlore.core.errors import InvalidInput, NotFound, RoomloreError, UnknownRoom
+from roomlore.core.memory.memory import check_scope
+from roomlore.core.memory.writing import scope_of
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli.language import Shown, say, translated
 
@@ -172,7 +174,7 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
     """Return a text such as 'room:Crew' with the room's id in place of its name, and the room if there is none such.
     Any other text stays as it is. Raise `InvalidInput` if several rooms have the name."""
     kind, _, room = given.partition(":")
-    if kind != "room" or not room:
+    if kind not in ("room", "group") or not room:
         return given, None
     try:
         return f"room:{await lore.rooms.named(room, viewer=None)}", None
@@ -180,31 +182,66 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
         return given, room
 
 
-async def scope_named(lore: Lore, given: str) -> str:
-    """Return a scope to read, such as group:Crew or user:Anna, with the id of the room or the person in place of a name
-    that only one has; whom it takes for the person is said on standard error. Raise `InvalidInput` that names their ids
-    if several have it."""
-    from roomlore.surfaces.cli import show
-
+async def scope_named(lore: Lore, given: str, *, group: bool = False) -> str:
+    """Return a scope to read: group:Crew, user:Anna, or the name or id of a room or a person alone, with the id in
+    place of a name that only one has; whom it takes for the person is said on standard error. Raise `InvalidInput` that
+    names what may be meant if several have it. `group`: a room comes before a person of that name, and may be new."""
+    given = await _with_kind(lore, given, group=group, person=lore.privacy.person_named)
     scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, name = scope.partition(":")
-    if kind != "user":
-        return scope
+    return f"user:{await person_named(lore, name)}" if kind == "user" else scope
+
+
+async def person_named(lore: Lore, name: str) -> str:
+    """Return the id of a person in place of a name that only one has, and say on standard error whom it takes."""
+    from roomlore.surfaces.cli import show
+
     person = await lore.privacy.person_named(name)
     if person != name:
         notice = say("Taking {name} as the name of {scope}.", name=show.inert(name), scope=show.inert(f"user:{person}"))
         typer.echo(notice, err=True)
-    return f"user:{person}"
+    return person
 
 
-async def scope_to_write(lore: Lore, given: str) -> str:
-    """Return a scope such as group:Crew with the id of the room in place of its name. Raise `InvalidInput` if several
-    rooms have it, and `NameNotId` for the name of a person: anybody may take any name, even that of an id."""
-    scope = await lore.rooms.scope_named(given, viewer=None)
-    kind, _, person = scope.partition(":")
-    if kind == "user":
-        await lore.privacy.check_person(person)
-    return scope
+async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
+    """Return a scope as `scope_named` does. Raise `NameNotId` for the name of a person: anybody may take any name, even
+    that of an id."""
+
+    async def person(name: str) -> str:
+        await lore.privacy.check_person(name)
+        return name
+
+    scope = await lore.rooms.scope_named(await _with_kind(lore, given, group=group, person=person), viewer=None)
+    kind, _, name = scope.partition(":")
+    return f"user:{await person(name)}" if kind == "user" else scope
+
+
+async def _with_kind(lore: Lore, given: str, *, group: bool, person: Callable[[str], Awaitable[str]]) -> str:
+    """Return a scope for the id or name of a room or a person alone, and a scope as it is."""
+    if scope_of(given) == given:
+        return given
+    room = f"group:{await lore.rooms.named(given, viewer=None, or_new=True)}"
+    if is_room := not await scope_meant(lore, room):
+        if group:
+            return room
+    user = f"user:{await person(given)}"
+    try:
+        await lore.rooms.check_there(user)
+    except NotFound as error:
+        if is_room or group:
+            return room
+        meant = [await lore.rooms.meant(given, viewer=None), await scope_meant(lore, user)]
+        raise InvalidInput(sentences("", *(text for text in meant if text.endswith("?"))) or _no_scope(given)) from error
+    if is_room:
+        raise InvalidInput("scope_of_two", given=f"{given!r:.80}", room=room, user=user)
+    return user
+
+
+def _no_scope(given: str) -> str:
+    try:
+        return check_scope(given)
+    except InvalidInput as error:
+        return str(error)
 
 
 async def missing_room(lore: Lore, scope: str) -> str | None:
@@ -248,15 +285,18 @@ async def room_to_write(lore: Lore, given: str | None) -> str | None:
 
 
 async def viewer_of(lore: Lore, given: str | None) -> str | None:
-    """Return a viewer with the room's id in place of its name. Raise `InvalidInput`, and `NotFound` if there is no such
-    room, or nobody who wrote or was told to be a member has the id."""
+    """Return a viewer: room:Crew, user:Anna, or the name or id of a room or a person alone, with the id in place of a
+    name. Raise `InvalidInput`, and `NotFound` if there is no such room, or nobody who wrote or was told to be a member
+    has the id."""
     from roomlore.core.audience import check_viewer
 
     if given is None:
         return None
-    viewer = check_viewer(given)
+    kind, _, name = given.partition(":")
+    scope = await scope_named(lore, f"group:{name}" if kind == "room" and name else given)
+    viewer = check_viewer(scope.replace("group:", "room:", 1) if scope.startswith("group:") else scope)
     if viewer.kind == "room":
         return f"room:{await lore.rooms.named(viewer.id, viewer=None)}"
-    if unknown := await scope_meant(lore, given):
+    if unknown := await scope_meant(lore, str(viewer)):
         raise NotFound("viewer_unknown", why=unknown)
-    return given
+    return str(viewer)

@@ -14,7 +14,6 @@ from rich.text import Text
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NameNotId, NotFound
-from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli import show, show_memories
@@ -79,6 +78,8 @@ def audience(
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
             await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
+        for person in [*(member or ()), *(add or ())]:
+            await lore.privacy.check_person(person)
         if member:
             await lore.rooms.set_members(here, member)
         if add:
@@ -234,10 +235,11 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Remove everything that a person said and that was derived from it, after asking. It cannot be undone. Exits with
-    1 if nothing of the person is here, or something is left."""
+    """Remove all that a person said and all that was made from it. Asks first, as it cannot be undone. Exits with 1 if
+    nothing of the person is here, or something is left."""
     frame = frame_of(ctx)
     if not is_id:
+        user = user.removeprefix("user:")
         frame.run(lambda lore: _check_id(lore, user))
     if dry_run or not yes:
         would, rooms = frame.run(lambda lore: _would(lore, user, same_words=same_words))
@@ -334,7 +336,7 @@ def verify(
     group: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GROUP]", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
+            metavar="[SCOPE]", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
@@ -344,7 +346,7 @@ def verify(
     telling = Console(stderr=True, highlight=False, markup=False)
 
     async def work(lore: Lore) -> VerifyReport:
-        scope = None if group is None else await scope_named(lore, scope_of(group))
+        scope = None if group is None else await scope_named(lore, group, group=True)
         with telling.status(say("Reading")) as status:
 
             def progress(come: VerifyProgress) -> None:

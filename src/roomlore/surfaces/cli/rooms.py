@@ -292,7 +292,7 @@ def context(
     ] = False,
     viewer: ShownTo = None,
 ) -> None:
-    """Show the messages that matter for a message, each with its score, signals and reason."""
+    """Show the messages that matter for a message, each with its reason."""
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
         whom = await viewer_of(lore, viewer)
