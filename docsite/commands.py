@@ -47,6 +47,8 @@ def _within(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if path and (not inner or command.invoke_without_command):
         yield " ".join(path), command
     for name, one in inner.items():
+        if one.hidden:
+            continue
         yield from _within(one, (*path, name))
 
 
@@ -70,7 +72,8 @@ def _first(command: Any) -> str:
 
 def _parameters(command: Any) -> str:
     shown = [*_arguments(command), *(one for one in command.params if one.param_type_name == "option")]
-    rows = [(_names(one), _values(one), escaped(one.help or "")) for one in shown if one.name != "help"]
+    shown = [one for one in shown if one.name != "help" and not one.hidden]
+    rows = [(_names(one), _values(one), escaped(one.help or "")) for one in shown]
     return table("argument or option", "values", "meaning", rows=rows) if rows else "\n"
 
 

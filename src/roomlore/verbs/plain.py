@@ -4,10 +4,10 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import AddReport, Message
 from roomlore.core.replies.reply import Reply
 from roomlore.core.search.hits import SearchAnswer
-from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.services.messages.search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import ADD, AddedFact
 from roomlore.verbs.messages import ROOM, SEARCH
@@ -34,9 +34,7 @@ async def _add(lore: "Lore", _: str | None, **message: Any) -> AddReport:
     return await lore.messages.add(_message(**message))
 
 
-async def _reply(
-    lore: "Lore", _: str | None, *, agent_id: str, model_id: str | None = None, **message: Any
-) -> Reply:
+async def _reply(lore: "Lore", _: str | None, *, agent_id: str, model_id: str | None = None, **message: Any) -> Reply:
     return await lore.replies.reply(_message(**message), agent_id=agent_id, model_id=model_id)
 
 
@@ -97,7 +95,6 @@ ASK = Verb(
     arguments=(ROOM, replace(SEARCH["query"], name="question"), SEARCH["limit"]),
     run=_ask,
     answer=SearchAnswer,
-    command="ask",
 )
 REPLY = Verb(
     "reply",

@@ -1,15 +1,15 @@
 """The program `roomlore`: all commands together, each imported when it is used."""
 
-import copy
 import gc
 import json
 import re
 import sys
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -35,7 +35,7 @@ PLACES = {
     "search": "searching:search",
     "add": "plain:add",
     "remember": "plain:remember",
-    "recall": "recalling:recall",
+    "recall": "plain:recall",
     "reply": "plain:reply",
     "chat": "chat:chat",
     "rooms": "rooms:rooms",
@@ -75,16 +75,29 @@ PLACES = {
 }
 """The module of this package with each command, and the function or the group of commands in it."""
 
-_FIRST = "demo import add context ask remember recall reply digest forget doctor serve"
+_FIRST = (
+    "demo",
+    "import",
+    "add",
+    "context",
+    "ask",
+    "remember",
+    "recall",
+    "reply",
+    "digest",
+    "forget",
+    "doctor",
+    "serve",
+)
 _MORE = {
-    "Rooms": "rooms rename audience settings threads messages links chat session",
-    "Memory": "memory facts visible share",
-    "Data": "export archive backup restore verify reindex partition",
-    "Quality": "eval tune usage",
-    "Operation": "worker mcp keys tenants models jobs new",
+    "Rooms": ("rooms", "rename", "audience", "settings", "threads", "messages", "links", "chat", "session"),
+    "Memory": ("memory", "facts", "visible", "share"),
+    "Data": ("export", "archive", "backup", "restore", "verify", "reindex", "partition"),
+    "Quality": ("eval", "tune", "usage"),
+    "Operation": ("worker", "mcp", "keys", "tenants", "models", "jobs", "new"),
 }
 """The commands by what they are about, beside those of the first screen. One that is in neither is an older name."""
-_LISTED = frozenset(" ".join((_FIRST, *_MORE.values())).split())
+_LISTED = frozenset(chain(_FIRST, *_MORE.values()))
 _SENTENCE = re.compile(r"(?<=[.;])\s|(?<=[。；])|\n\n")
 """The end of a sentence."""
 
@@ -122,7 +135,9 @@ def _built(name: str, place: str) -> Any:
         alone.add_typer(attribute, name=name)
     else:
         alone.command(name)(attribute)
-    return typer.main.get_group(alone).commands[name]
+    command = typer.main.get_group(alone).commands[name]
+    command.hidden = name not in _LISTED
+    return command
 
 
 @cache
@@ -138,20 +153,19 @@ class Program(Group):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given | {"commands": Commands(PLACES)})
-        for parameter in self.params:
-            parameter.hidden = parameter.name in ("install_completion", "show_completion")  # they work all the same
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters. Those of completion work and are not shown."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            parameter.hidden = "completion" in str(parameter.name)
+        return parameters
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = super().get_command(ctx, cmd_name)
-        if command is not None:
-            command.hidden = cmd_name not in _LISTED
-        return command
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        more = [(say(title), names.replace(" ", "  ")) for title, names in _MORE.items()]
+        more = [(say(title), ", ".join(names)) for title, names in _MORE.items()]
         panels = {"Commands": self._lines(_FIRST), "More: `roomlore help all` says what each does": more}
         print_help(self, ctx, {**panels, "Options": option_rows(self, ctx)})
 
@@ -160,10 +174,10 @@ class Program(Group):
         groups = {title: self._lines(names) for title, names in _MORE.items()}
         print_help(self, ctx, {"Commands": self._lines(_FIRST), **groups})
 
-    def _lines(self, names: str) -> list[tuple[str, str]]:
+    def _lines(self, names: Iterable[str]) -> list[tuple[str, str]]:
         """Return commands with the first sentence of their help."""
         listed = self.commands.listed()
-        return [(name, _SENTENCE.split(" ".join(listed[name].help.split()))[0].rstrip(".。;；")) for name in names.split()]
+        return [(name, _SENTENCE.split(" ".join(listed[name].help.split()))[0].rstrip(".。;；")) for name in names]
 
 
 app = typer.Typer(
@@ -189,7 +203,7 @@ def options(
     db: Annotated[
         str | None,
         typer.Option(
-            help="The database: a path ending in `.db`, or a URL (`postgresql://…`).",
+            help="The database: a path ending in `.db`, or a URL.",
             show_default="the setting database_url",
             metavar="URL",
         ),

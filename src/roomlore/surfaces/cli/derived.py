@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     Part = Callable[[Any, "Call"], Any]
 
 _USUAL = 50
+_OLDER = "offline"
+"""An older name of the mode rules, which commands take and do not show."""
 _CLEARED = Help("Take away its {name}.", "去掉它的 {name}。")
 _MAY_BE_CLEARED = Help(" `''` takes it away.", "写 `''` 则去掉。")
 PART = Help(" Four characters of its beginning or end will do.", "也可以只写开头或结尾的四个字符以上。")
@@ -191,9 +193,8 @@ class _Option:
         """Return the value that was given; one text of several words, and what a file or standard input has."""
         if value is not None and isinstance(self.argument.form, Object):
             return json_object(text_in(value), f"{self.label} {value}")
-        if value and self.piped:
-            return text_of(value)
-        return " ".join(value) if self.spread and value else value
+        whole = " ".join(value) if self.spread and value else value
+        return text_of(whole) if whole and self.piped else whole
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of the function: one, and a flag if a number can be taken away."""
@@ -204,18 +205,23 @@ class _Option:
         help_ = help_of(argument, *more)
         if self.placed:
             if self.left_out:
-                place = typer.Argument(help=help_, metavar=f"[{self.label}]")
+                place = typer.Argument(help=help_, metavar=self.label)
                 return [_parameter(self.name, Annotated[kind | None, place], None)]
             place = typer.Argument(help=help_, metavar=self.label, **bounds)
             default = inspect.Parameter.empty if argument.is_needed else argument.default
             return [_parameter(self.name, Annotated[kind, place], default)]
         short = ["-n"] if self.name == "limit" else []
-        option = typer.Option(self.flags[0], *short, help=help_, **bounds)
+        option = typer.Option(self.flags[0], *short, help=help_, metavar=self._words(), **bounds)
         parameters = [_parameter(self.name, Annotated[kind, option], self._default())]
         if self.off:
             cleared = helped(Help(*(text.format(name=self.name) for text in _CLEARED)))
             parameters.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags[1], help=cleared)], False))
         return parameters
+
+    def _words(self) -> str | None:
+        """Return the words to choose from without an older name of one, None if there is none."""
+        words = getattr(self.argument.form, "words", ())
+        return f"[{'|'.join(word for word in words if word != _OLDER)}]" if _OLDER in words else None
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
         """Return the type of the parameter, and its bounds as Typer takes them."""

@@ -88,7 +88,14 @@ app.command("add", hidden=True)(
     )
 )
 app.command("list")(
-    command(verbs.LIST, _listed, in_json=lambda page, _: page.facts, after=_meant, start=memory.list_scopes, without=("kind", "offset"))
+    command(
+        verbs.LIST,
+        _listed,
+        in_json=lambda page, _: page.facts,
+        after=_meant,
+        start=memory.list_scopes,
+        without=("kind", "offset"),
+    )
 )
 app.command("update")(
     command(

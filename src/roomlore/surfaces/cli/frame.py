@@ -31,8 +31,11 @@ T = TypeVar("T")
 
 ShownTo = Annotated[
     str | None,
-    typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
+    typer.Option(help="Show only what `room:ROOM` or `user:NAME` may see, by name or id; by default everything."),
 ]
+
+OnlyRoom = Annotated[str | None, typer.Argument(metavar="ROOM", help="This room only, by id or name.")]
+OlderRoom = Annotated[str | None, typer.Option("--room", hidden=True)]
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -182,11 +185,14 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
         return given, room
 
 
-async def scope_named(lore: Lore, given: str, *, group: bool = False) -> str:
+async def scope_named(
+    lore: Lore, given: str, *, group: bool = False, refuse: Callable[[str], object] = check_scope
+) -> str:
     """Return a scope to read: group:Crew, user:Anna, or the name or id of a room or a person alone, with the id in
     place of a name that only one has; whom it takes for the person is said on standard error. Raise `InvalidInput` that
-    names what may be meant if several have it. `group`: a room comes before a person of that name, and may be new."""
-    given = await _with_kind(lore, given, group=group, person=lore.privacy.person_named)
+    names what may be meant if several have it. `group`: a room comes before a person of that name, and may be new.
+    `refuse`: raises the error for what nothing has."""
+    given = await _with_kind(lore, given, group=group, person=lore.privacy.person_named, refuse=refuse)
     scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, name = scope.partition(":")
     return f"user:{await person_named(lore, name)}" if kind == "user" else scope
@@ -211,19 +217,27 @@ async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
         await lore.privacy.check_person(name)
         return name
 
-    scope = await lore.rooms.scope_named(await _with_kind(lore, given, group=group, person=person), viewer=None)
+    scope = await lore.rooms.scope_named(
+        await _with_kind(lore, given, group=group, person=person, refuse=check_scope), viewer=None
+    )
     kind, _, name = scope.partition(":")
     return f"user:{await person(name)}" if kind == "user" else scope
 
 
-async def _with_kind(lore: Lore, given: str, *, group: bool, person: Callable[[str], Awaitable[str]]) -> str:
+async def _with_kind(
+    lore: Lore,
+    given: str,
+    *,
+    group: bool,
+    person: Callable[[str], Awaitable[str]],
+    refuse: Callable[[str], object],
+) -> str:
     """Return a scope for the id or name of a room or a person alone, and a scope as it is."""
     if scope_of(given) == given:
         return given
     room = f"group:{await lore.rooms.named(given, viewer=None, or_new=True)}"
-    if is_room := not await scope_meant(lore, room):
-        if group:
-            return room
+    if (is_room := not await scope_meant(lore, room)) and group:
+        return room
     user = f"user:{await person(given)}"
     try:
         await lore.rooms.check_there(user)
@@ -231,17 +245,12 @@ async def _with_kind(lore: Lore, given: str, *, group: bool, person: Callable[[s
         if is_room or group:
             return room
         meant = [await lore.rooms.meant(given, viewer=None), await scope_meant(lore, user)]
-        raise InvalidInput(sentences("", *(text for text in meant if text.endswith("?"))) or _no_scope(given)) from error
+        if alike := sentences("", *(text for text in meant if text.endswith("?"))):
+            raise NotFound(alike) from error
+        refuse(given)
     if is_room:
         raise InvalidInput("scope_of_two", given=f"{given!r:.80}", room=room, user=user)
     return user
-
-
-def _no_scope(given: str) -> str:
-    try:
-        return check_scope(given)
-    except InvalidInput as error:
-        return str(error)
 
 
 async def missing_room(lore: Lore, scope: str) -> str | None:
@@ -284,6 +293,11 @@ async def room_to_write(lore: Lore, given: str | None) -> str | None:
     return None if given is None else (await with_id(lore, f"room:{given}"))[0].removeprefix("room:")
 
 
+async def room_given(lore: Lore, given: str | None) -> str | None:
+    """Return the id of a room that may be left out."""
+    return None if given is None else await lore.rooms.named(given, viewer=None)
+
+
 async def viewer_of(lore: Lore, given: str | None) -> str | None:
     """Return a viewer: room:Crew, user:Anna, or the name or id of a room or a person alone, with the id in place of a
     name. Raise `InvalidInput`, and `NotFound` if there is no such room, or nobody who wrote or was told to be a member
@@ -293,7 +307,8 @@ async def viewer_of(lore: Lore, given: str | None) -> str | None:
     if given is None:
         return None
     kind, _, name = given.partition(":")
-    scope = await scope_named(lore, f"group:{name}" if kind == "room" and name else given)
+    known = f"group:{name}" if kind == "room" and name else given
+    scope = await scope_named(lore, known, refuse=check_viewer)
     viewer = check_viewer(scope.replace("group:", "room:", 1) if scope.startswith("group:") else scope)
     if viewer.kind == "room":
         return f"room:{await lore.rooms.named(viewer.id, viewer=None)}"

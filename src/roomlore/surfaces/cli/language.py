@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
@@ -26,6 +26,8 @@ _OWN_HELP = "显示帮助后退出。"
 _EXTRAS = ("default: ", "env var: ", "required")
 _USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
 _NAMES_WIDTH = 36
+# The braces around what must be given.
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _COMMA = re.compile(r", (?!\d)")
 
 
@@ -72,7 +74,7 @@ class Shown:
     """A command, or a group of them, whose help is in the user's language. In English it is that of Typer."""
 
     def get_usage(self, ctx: Any) -> str:
-        usage: str = super().get_usage(ctx)  # type: ignore[misc]
+        usage = _BRACES.sub(r"\1", super().get_usage(ctx))  # type: ignore[misc]
         for english in _USAGE:
             usage = usage.replace(english, say(english))
         return usage
@@ -92,7 +94,21 @@ class Shown:
 
 
 class Command(Shown, TyperCommand):
-    """A command of the program."""
+    """A command of the program. It takes options by their older names too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {name for parameter in self.params for name in parameter.opts}
+        return super().parse_args(ctx, [_newer(word, known) for word in args])
+
+
+_OLDER = {"--everywhere": "--all", "--sender": "--as", "--agent-id": "--agent", "--model-id": "--model"}
+
+
+def _newer(word: str, known: Collection[str]) -> str:
+    """Return an option under its present name, if the command has that and not the older one."""
+    name, sign, value = word.partition("=")
+    newer = _OLDER.get(name, name)
+    return f"{newer}{sign}{value}" if newer in known and name not in known else word
 
 
 class App(typer.Typer):

@@ -58,7 +58,8 @@ _COUNTS = {
 def evolve(
     ctx: typer.Context,
     group: Annotated[
-        str, typer.Argument(metavar="SCOPE", help="The group's id or name; or user:<id>, for facts of what a person said.")
+        str,
+        typer.Argument(metavar="SCOPE", help="The group's id or name; or user:<id>, for facts of what a person said."),
     ],
     days: Annotated[
         float, typer.Option(help="How far back the first evolution reads.", show_default="everything")
@@ -66,7 +67,8 @@ def evolve(
     mode: Annotated[
         Mode,
         typer.Option(
-            help="`llm` asks a model once, `rules` goes by rules alone, `auto` is `llm` where a provider is set up."
+            metavar="[auto|llm|rules]",
+            help="`llm` asks a model once, `rules` goes by rules alone, `auto` is `llm` where a provider is set up.",
         ),
     ] = "auto",
     all_: Annotated[
@@ -443,7 +445,9 @@ async def _visible(_: Lore, visible: verbs.VisibleMemories, call: Call) -> None:
 
 _NAMES = {"memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
 history = command(verbs.HISTORY, _versions, names=_NAMES)
-app.command("list")(command(verbs.LIST, _listed, in_json=_memories, after=_meant, names=_NAMES, start=list_scopes, without=("offset",)))
+app.command("list")(
+    command(verbs.LIST, _listed, in_json=_memories, after=_meant, names=_NAMES, start=list_scopes, without=("offset",))
+)
 app.command("history")(history)
 app.command("search")(command(verbs.SEARCH, _show_search, names=_NAMES | {"include_ended": "ended"}))
 app.command("evolve")(evolve)

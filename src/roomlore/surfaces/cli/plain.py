@@ -49,7 +49,7 @@ def recall(
     whose: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SCOPE]",
+            metavar="SCOPE",
             help="A room or a person by id or name, or group:ROOM, user:NAME or agent:ID; left out, they are listed.",
         ),
     ] = None,
@@ -63,7 +63,7 @@ def recall(
     viewer: ShownTo = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is remembered that matters for a room, a person or a question."""
+    """Show what is remembered of a room, a person or an agent. With a question it shows what matters for that."""
     asked = [*([whose] if whose else []), *(also or ())]
     if not asked:
         if viewer:

@@ -78,14 +78,7 @@ def audience(
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
             await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
-        for person in [*(member or ()), *(add or ())]:
-            await lore.privacy.check_person(person)
-        if member:
-            await lore.rooms.set_members(here, member)
-        if add:
-            await lore.rooms.add_members(here, add)
-        if remove:
-            await lore.rooms.remove_members(here, remove)
+        await _set_members(lore, here, member=member or (), add=add or (), remove=remove or ())
         return before, await lore.rooms.people(here)
 
     before, membership = frame_of(ctx).run(work, creates=new)
@@ -102,6 +95,20 @@ def audience(
     show.console().print(show.rows(shape, lines))
     if gone := _gone(before, membership):
         typer.echo(say("Marked as left: {people}", people=", ".join(map(show.inert, gone))))
+
+
+async def _set_members(
+    lore: Lore, room: str, *, member: Sequence[str], add: Sequence[str], remove: Sequence[str]
+) -> None:
+    """Change who is a member. Raise `NameNotId` for the name of a person."""
+    for person in (*member, *add, *remove):
+        await lore.privacy.check_person(person)
+    if member:
+        await lore.rooms.set_members(room, member)
+    if add:
+        await lore.rooms.add_members(room, add)
+    if remove:
+        await lore.rooms.remove_members(room, remove)
 
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
@@ -336,7 +343,7 @@ def verify(
     group: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SCOPE]", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
+            metavar="SCOPE", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,

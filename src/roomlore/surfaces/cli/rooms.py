@@ -42,7 +42,7 @@ def rooms(
     ctx: typer.Context,
     part: Annotated[
         str | None,
-        typer.Argument(metavar="[PART]", help="Only rooms whose id or name has this in it, in any case; else all."),
+        typer.Argument(metavar="PART", help="Only rooms whose id or name has this in it, in any case; else all."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
