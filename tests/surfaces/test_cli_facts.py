@@ -141,7 +141,7 @@ def test_importing(tmp_path):
 
 
 WRONG = [
-    (("add", "anna", "x"), "user:<id>"),
+    (("add", "zed", "x"), "user:<id>"),
     (("add", ANNA, " "), "empty"),
     (("list", "allotment"), "not 'allotment'; write 'group:allotment' or 'user:allotment'."),
     (("list", "room:tea"), "not 'room:tea'; write 'group:tea'."),

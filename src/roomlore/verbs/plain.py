@@ -78,10 +78,7 @@ REMEMBER = Verb(
     scope="write",
     arguments=(
         replace(ADD["scope"], name="about"),
-        ADD["statement"],
-        ADD["confidence"],
-        ADD["valid_until"],
-        ADD["memory_id"],
+        *(argument for argument in ADD.arguments if argument.name not in ("scope", "kind", "sources")),
     ),
     run=_remember,
     answer=AddedFact,

@@ -91,8 +91,8 @@ DIGEST = Verb(
         Argument(
             "mode",
             Choice(get_args(Mode)),
-            "`rules` (or `offline`): the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is set "
-            "up.",
+            "`rules` (or `offline`): the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one "
+            "is set up.",
             "`rules`（或 `offline`）：用消息原句；`llm`：由模型撰写；`auto`：配置了模型就用模型。",
             "auto",
         ),

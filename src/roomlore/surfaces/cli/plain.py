@@ -37,7 +37,7 @@ async def _replied(_: Lore, reply: Reply, __: Call) -> None:
     typer.echo(show.inert_piece(reply.text))
 
 
-_NAMES = {"statement": "text", "memory_id": "id"}
+_NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 remember = command(verbs.REMEMBER, facts.added, after=facts.unknown, names=_NAMES, spread=("statement",), creates=True)
 _SPOKEN = {"sender_id": "as", "sender_name": "name", "message_id": "id", "agent_id": "agent", "model_id": "model"}
 add = command(verbs.ADD_MESSAGE, _added, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)

@@ -14,6 +14,7 @@ from rich.text import Text
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NameNotId, NotFound
+from roomlore.core.memory.memory import owner_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli import show, show_memories
@@ -228,7 +229,7 @@ def _where(seen: SeenIn) -> str:
 
 def forget(
     ctx: typer.Context,
-    user: Annotated[str, typer.Argument(help="The sender id that the person's messages have.")],
+    given: Annotated[str, typer.Argument(metavar="USER", help="The sender id that the person's messages have.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
     same_words: Annotated[
         bool,
@@ -244,10 +245,9 @@ def forget(
 ) -> None:
     """Remove all that a person said and all that was made from it. Asks first, as it cannot be undone. Exits with 1 if
     nothing of the person is here, or something is left."""
-    frame = frame_of(ctx)
+    frame, user = frame_of(ctx), given
     if not is_id:
-        user = user.removeprefix("user:")
-        frame.run(lambda lore: _check_id(lore, user))
+        user = frame.run(lambda lore: _person(lore, given))
     if dry_run or not yes:
         would, rooms = frame.run(lambda lore: _would(lore, user, same_words=same_words))
         nothing = not (would.found or would.left)
@@ -278,10 +278,14 @@ async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetRepo
     return would, {room: (await lore.rooms.get(room)).name for room in would.rooms_removed}
 
 
-async def _check_id(lore: Lore, user: str) -> None:
+async def _person(lore: Lore, given: str) -> str:
+    """Return the id of a person who is given by it or as user:ID."""
     try:
-        await lore.privacy.check_person(user)
+        await lore.privacy.check_person(given)
+        return given
     except NameNotId as error:
+        if error.code == "scope_for_person":
+            return owner_of(given)
         raise NameNotId("person_named_in_command", error=error) from error
 
 
