@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.memory.memory import Memory, MemoryStatus
+from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
@@ -17,6 +17,7 @@ from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from zoneinfo import ZoneInfo
 
     from roomlore.wiring import Lore
@@ -54,11 +55,11 @@ async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
-    zone = lore.settings.search.zone
+    zone, now = lore.settings.search.zone, lore.now()
     if page.facts:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
-        show.console().print(show.rows(shape, (_line(fact, zone) for fact in page.facts)))
+        show.console().print(show.rows(shape, (_line(fact, now, zone) for fact in page.facts)))
     else:
         typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.asked["scope"])))
 
@@ -163,10 +164,9 @@ def import_(
         typer.echo(_summary(report))
 
 
-def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
+def _line(fact: Memory, now: datetime, zone: ZoneInfo) -> list[str]:
     sure = "" if fact.confidence is None else f"{fact.confidence:.2f}"
-    gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({say(fact.status)})"
-    cells = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
+    cells = [show.inert(fact.category, 24), show_memories.listed(fact, now, zone)]
     return [show_memories.short(fact.memory_id), show.clock(fact.updated_at), sure, *cells]
 
 

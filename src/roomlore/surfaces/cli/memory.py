@@ -300,7 +300,7 @@ _NARROW = 76
 
 async def _listed(lore: Lore, page: verbs.MemoriesOf, call: Call) -> None:
     if page.memories:
-        _tell_list(page.memories, show.console(), lore.settings.search.zone)
+        _tell_list(page.memories, show.console(), lore.now(), lore.settings.search.zone)
     else:
         typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(call.asked["scope"]))))
 
@@ -391,19 +391,19 @@ async def _name_of(unit: UnitOfWork, scope: str) -> str:
 _PAGE = 500
 
 
-def _tell_list(memories: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
+def _tell_list(memories: Sequence[Memory], out: Console, now: datetime, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
-        cells = ((_line(memory, zone), show_memories.held(memory, zone)) for memory in memories)
+        cells = ((_line(memory, now, zone), show_memories.listed(memory, now, zone)) for memory in memories)
         lines(
             ((" ", first[0], statement(statement_text), "  ".join(first[1:-1])) for first, statement_text in cells), out
         )
         return
     shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
-    out.print(show.rows(shape, (_line(memory, zone) for memory in memories)))
+    out.print(show.rows(shape, (_line(memory, now, zone) for memory in memories)))
 
 
-def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
+def _line(memory: Memory, now: datetime, zone: ZoneInfo) -> list[str]:
     flag = say(" (to be made again)") if memory.fallback else ""
     flag += say(" (doubtful)") if memory.doubtful else ""
     made_by = show_memories.maker(memory.made_by) + flag
@@ -412,7 +412,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
         show.clock(memory.updated_at, zone),
         say(memory.kind.value),
         made_by,
-        show_memories.held(memory, zone),
+        show_memories.listed(memory, now, zone),
     ]
 
 

@@ -232,6 +232,12 @@ def state(memory_: Memory, now: datetime) -> str:
     return say("ended" if ended else memory_.status.value)
 
 
+def listed(memory_: Memory, now: datetime, zone: ZoneInfo) -> str:
+    """Return the statement with its times, and if it is in force no more."""
+    mark = "" if state(memory_, now) == say(MemoryStatus.ACTIVE.value) else f"  ({state(memory_, now)})"
+    return f"{held(memory_, zone)}{mark}"
+
+
 def recalled(facts: Iterable[Recalled], out: Console, zone: ZoneInfo) -> None:
     """Print facts in their order, each with its score."""
     for fact in facts:
