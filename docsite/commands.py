@@ -13,6 +13,8 @@ import typer
 from docsite.marked import escaped, in_words, table
 from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
+from roomlore.surfaces.cli.language import BESIDE
+from roomlore.surfaces.texts import words
 
 DESCRIPTIONS = Path(cli.__file__).parent / "words" / "commands.json"
 _SETTING = re.compile(r"the setting (\w+)")
@@ -32,9 +34,12 @@ def commands() -> dict[str, Any]:
 
 
 def descriptions() -> str:
-    """Return the help of each command and group of the program, which its list of commands shows."""
+    """Return the help of each command and group of the program in both languages, which its list of commands shows."""
     program: Any = typer.main.get_command(app)
-    return json.dumps({name: one.help for name, one in program.commands.items()}, ensure_ascii=False, indent=2) + "\n"
+    english = {name: one.help for name, one in program.commands.items()}
+    chinese = {**words("help", "roomlore.surfaces.cli"), **BESIDE}
+    texts = {name: (text, chinese[text]) for name, text in english.items()}
+    return json.dumps(texts, ensure_ascii=False, indent=2) + "\n"
 
 
 def usage(name: str, command: Any) -> str:

@@ -19,6 +19,7 @@ from roomlore.surfaces.cli.frame import Frame, Group, UsageError
 from roomlore.surfaces.cli.language import (
     App,
     Command,
+    helped,
     interface_language,
     option_rows,
     print_help,
@@ -119,7 +120,7 @@ class Commands(UserDict[str, Any]):
 
     def _described(self, name: str) -> Any:
         description = _descriptions().get(name)
-        return self[name] if description is None else self._prepared(Command(name, help=description))
+        return self[name] if description is None else self._prepared(Command(name, help=helped(description)))
 
     def _prepared(self, command: Any) -> Any:
         if self.prepare is not None:
@@ -141,8 +142,8 @@ def _built(name: str, place: str) -> Any:
 
 
 @cache
-def _descriptions() -> Mapping[str, str]:
-    """Return the help of each command, which `make reference` writes from the commands."""
+def _descriptions() -> Mapping[str, tuple[str, str]]:
+    """Return the help of each command in English and Chinese, which `make reference` writes from the commands."""
     return dict(json.loads((files(__package__) / "words" / "commands.json").read_text(encoding="utf-8")))
 
 
@@ -156,7 +157,7 @@ class Program(Group):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters. Those of completion work and are not shown."""
-        parameters = super().get_params(ctx)
+        parameters: list[Any] = list(super().get_params(ctx))
         for parameter in parameters:
             parameter.hidden = "completion" in str(parameter.name)
         return parameters

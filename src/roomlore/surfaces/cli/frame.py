@@ -17,8 +17,6 @@ from typer.core import TyperGroup
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import InvalidInput, NotFound, RoomloreError, UnknownRoom
-from roomlore.core.memory.memory import check_scope
-from roomlore.core.memory.writing import scope_of
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli.language import Shown, say, translated
 
@@ -186,13 +184,15 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 
 
 async def scope_named(
-    lore: Lore, given: str, *, group: bool = False, refuse: Callable[[str], object] = check_scope
+    lore: Lore, given: str, *, group: bool = False, refuse: Callable[[str], object] | None = None
 ) -> str:
     """Return a scope to read: group:Crew, user:Anna, or the name or id of a room or a person alone, with the id in
     place of a name that only one has; whom it takes for the person is said on standard error. Raise `InvalidInput` that
     names what may be meant if several have it. `group`: a room comes before a person of that name, and may be new.
     `refuse`: raises the error for what nothing has."""
-    given = await _with_kind(lore, given, group=group, person=lore.privacy.person_named, refuse=refuse)
+    given = await _with_kind(
+        lore, given, group=group, person=lambda name: lore.privacy.person_named(name), refuse=refuse
+    )
     scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, name = scope.partition(":")
     return f"user:{await person_named(lore, name)}" if kind == "user" else scope
@@ -217,9 +217,7 @@ async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
         await lore.privacy.check_person(name)
         return name
 
-    scope = await lore.rooms.scope_named(
-        await _with_kind(lore, given, group=group, person=person, refuse=check_scope), viewer=None
-    )
+    scope = await lore.rooms.scope_named(await _with_kind(lore, given, group=group, person=person), viewer=None)
     kind, _, name = scope.partition(":")
     return f"user:{await person(name)}" if kind == "user" else scope
 
@@ -230,9 +228,12 @@ async def _with_kind(
     *,
     group: bool,
     person: Callable[[str], Awaitable[str]],
-    refuse: Callable[[str], object],
+    refuse: Callable[[str], object] | None = None,
 ) -> str:
     """Return a scope for the id or name of a room or a person alone, and a scope as it is."""
+    from roomlore.core.memory.memory import check_scope
+    from roomlore.core.memory.writing import scope_of
+
     if scope_of(given) == given:
         return given
     room = f"group:{await lore.rooms.named(given, viewer=None, or_new=True)}"
@@ -247,7 +248,7 @@ async def _with_kind(
         meant = [await lore.rooms.meant(given, viewer=None), await scope_meant(lore, user)]
         if alike := sentences("", *(text for text in meant if text.endswith("?"))):
             raise NotFound(alike) from error
-        refuse(given)
+        (refuse or check_scope)(given)
     if is_room:
         raise InvalidInput("scope_of_two", given=f"{given!r:.80}", room=room, user=user)
     return user

@@ -41,7 +41,7 @@ BESIDE: dict[str, str] = {}
 """The Chinese of help whose texts stand side by side, by the English."""
 
 
-def helped(*parts: Help) -> str:
+def helped(*parts: Help | tuple[str, str]) -> str:
     """Return a help text in English, made of these parts, and keep its Chinese for `translate_help`."""
     english, chinese = ("".join(texts) for texts in zip(*parts, strict=True))
     if BESIDE.setdefault(english, chinese) != chinese:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roomlore.surfaces.cli import facts, memory, show, show_memories
-from roomlore.surfaces.cli.derived import Call, command
+from roomlore.surfaces.cli.derived import Call, command, help_of
 from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_named, viewer_of
 from roomlore.surfaces.cli.language import causes, say
 from roomlore.surfaces.jsonable import to_jsonable
@@ -53,13 +53,15 @@ def recall(
             help="A room or a person by id or name, or group:ROOM, user:NAME or agent:ID; left out, they are listed.",
         ),
     ] = None,
-    question: Annotated[list[str] | None, typer.Argument(help="What it is to matter for, in a few words.")] = None,
+    question: Annotated[
+        list[str] | None, typer.Argument(metavar="QUESTION", help="What it is to matter for, in a few words.")
+    ] = None,
     also: Annotated[
         list[str] | None,
         typer.Option("--for", metavar="SCOPE", help="Of these too, written in the same way; may be repeated."),
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens as text.")] = None,
-    ended: Annotated[bool, typer.Option("--ended", help="Also what is no longer valid.")] = False,
+    max_tokens: Annotated[int | None, typer.Option(help=help_of(RECALL["max_tokens"]))] = None,
+    ended: Annotated[bool, typer.Option("--ended", help=help_of(RECALL["include_ended"]))] = False,
     viewer: ShownTo = None,
     as_json: AsJson = False,
 ) -> None:

@@ -21,6 +21,7 @@ from roomlore.core.memory.memory import (
     Evolution,
     Memory,
     MemoryDiff,
+    MemoryHit,
     MemoryStatus,
     last_day,
 )
@@ -238,7 +239,7 @@ def listed(memory_: Memory, now: datetime, zone: ZoneInfo) -> str:
     return f"{held(memory_, zone)}{mark}"
 
 
-def recalled(facts: Iterable[Recalled], out: Console, zone: ZoneInfo) -> None:
+def recalled(facts: Iterable[Recalled | MemoryHit], out: Console, zone: ZoneInfo) -> None:
     """Print facts in their order, each with its score."""
     for fact in facts:
         head = Text.assemble((f"{fact.score:.2f}  ", "green"), (f"{short(fact.memory.memory_id)}  ", "yellow"))
