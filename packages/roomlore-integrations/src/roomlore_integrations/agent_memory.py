@@ -145,6 +145,18 @@ class AgentMemory:
         speakers = Speakers(people_of(ordered, {}))
         return Transcript(shown, speakers=speakers, own=lambda _: False, language="en").prompt()
 
+    async def store_question(self, room_id: str, messages: Sequence[Message]) -> None:
+        """Store what a person asks, unless the conversation ends with it: then it is asked again after a failure."""
+        try:
+            last = await ask(
+                self.lore, lambda lore: lore.sessions.messages(room_id, limit=max(len(messages), 1), viewer=None)
+            )
+        except NotFound:
+            last = []
+        asked = [(message.role, message.sender_id or self.user_id, message.text) for message in messages]
+        if asked != [(message.role, message.sender_id, message.text) for message in last]:
+            await self.store(room_id, messages)
+
     async def store(self, room_id: str, messages: Sequence[Message]) -> None:
         """Store what was said in a conversation. `messages` without ids, rooms and senders get them."""
         if not messages:
