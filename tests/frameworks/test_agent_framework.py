@@ -6,7 +6,7 @@ from types import ModuleType
 
 import programs
 import pytest
-from agent_framework import Agent, BaseChatClient, ChatResponse, Content, Message
+from agent_framework import Agent, BaseChatClient, ChatResponse, Content, InMemoryHistoryProvider, Message
 
 import roomlore
 from roomlore_integrations.agent_framework import RoomloreContextProvider, RoomloreHistoryProvider
@@ -85,7 +85,7 @@ async def test_what_the_model_is_sent_in_three_turns_of_which_one_fails_first(lo
     asked again it is no second message."""
     await lore.memories.add("user:ann", "安对花生过敏")
     context = RoomloreContextProvider(lore, "ann", max_messages=0)
-    agent = agent_of(*([context] if alone else [RoomloreHistoryProvider(lore, user_id="ann"), context]))
+    agent = agent_of(InMemoryHistoryProvider() if alone else RoomloreHistoryProvider(lore, user_id="ann"), context)
     session = agent.create_session(session_id="s1")
     for number, text in enumerate(("要带什么零食？", "And to drink?", "谢谢")):
         if number == 1:

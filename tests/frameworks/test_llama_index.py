@@ -133,7 +133,7 @@ async def test_what_the_model_is_sent_in_three_turns_of_which_the_last_fails(lor
     for text in ("要带什么零食？", "And to drink?"):
         await ask(text)
     FAILS.append(ConnectionError("the model is away"))
-    with pytest.raises(ConnectionError):
+    with pytest.raises(Exception, match="the model is away"):  # of another type in each version
         await ask("谢谢")
     for number, sent in enumerate(ASKED):
         turns = TURNS[: 2 * number + 1]
