@@ -95,9 +95,9 @@ async def test_what_the_model_is_sent_in_three_turns_of_which_one_fails_first(lo
             assert [one.text for one in await lore.messages.page("s1")] == ["要带什么零食？", "Noted.", text]
             ASKED.pop()
         await agent.run(text, session=session)
-    assert ASKED == ["\n".join(one) for one in WITH_HISTORY]
-    said = [(one.sender_id, one.text) for one in await lore.messages.page("s1")]
-    assert said == [
+    assert ["\n".join(lines) for lines in WITH_HISTORY] == ASKED
+    stored = [(one.sender_id, one.text) for one in await lore.messages.page("s1")]
+    assert stored == [
         *(("ann", "要带什么零食？"), ("assistant", "Noted.")),
         *(("ann", "And to drink?"), ("assistant", "Noted.")),
         *(("ann", "谢谢"), ("assistant", "Noted.")),

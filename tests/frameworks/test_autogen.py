@@ -57,8 +57,8 @@ def test_the_programs_of_the_page_go_and_the_first_has_three_lines_changed(monke
     assert len(new) <= programs.MOST_CHANGED, new
     names = programs.run(for_each, roomlore=roomlore, AssistantAgent=AssistantAgent, client=Scripted())
     with roomlore.open_sync("sqlite:///trips.db") as lore:
-        said = [(one.sender_id, one.text) for one in lore.messages.page("rome")]
-    assert said == [turn for asked in QUESTIONS for turn in (("ann", asked), ("guide", "Noted."))]
+        stored = [(message.sender_id, message.text) for message in lore.messages.page("rome")]
+    assert stored == [turn for asked in QUESTIONS for turn in (("ann", asked), ("guide", "Noted."))]
     block = ("memory_context", Scripted.asked[-1][-2][1])
     assert block[1].count("安对花生过敏") == 1
     system = Scripted.asked[-1][:1]

@@ -49,15 +49,15 @@ def test_the_programs_of_the_page_go_and_the_first_has_three_lines_changed(monke
     for number, (role, prompt) in enumerate(one[-1] for one in ASKED[-3:]):
         lines = [line for line in prompt.splitlines() if any(text in line for text in (*QUESTIONS, "Noted.", "花生"))]
         turns = [f"user: {text}" for text in QUESTIONS[:number]]
-        said = [line for turn in turns for line in (turn, "assistant: Noted.")]
-        assert (role, lines) == ("user", ["- 安对花生过敏", *said, f"Answer this: {QUESTIONS[number]}"])
+        earlier = [line for turn in turns for line in (turn, "assistant: Noted.")]
+        assert (role, lines) == ("user", ["- 安对花生过敏", *earlier, f"Answer this: {QUESTIONS[number]}"])
     with roomlore.open_sync("sqlite:///trips.db") as lore:
         FAILS.extend([ConnectionError("the model is away")] * 9)
         with pytest.raises(ConnectionError):
             ask(lore, "ann", "Hello?")
         FAILS.clear()
-        said = [(one.sender_id, one.text) for one in lore.messages.page("rome")]
-    assert said == [turn for text in QUESTIONS for turn in (("ann", text), ("guide", "Noted."))]
+        stored = [(message.sender_id, message.text) for message in lore.messages.page("rome")]
+    assert stored == [turn for text in QUESTIONS for turn in (("ann", text), ("guide", "Noted."))]
 
 
 @pytest.mark.parametrize("fact", ["writes {word} in templates", "says {input}, {known} and {}"])

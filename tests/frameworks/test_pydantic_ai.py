@@ -72,5 +72,5 @@ async def after_a_failure(names, asked, turns):
             await names["ask"](deps, "Hello?")
         await names["ask"](deps, "Hello?")
         assert asked[-1][1:] == [*turns, ("user-prompt", "Hello?")]
-        said = [(one.sender_id, one.text) for one in await lore.messages.page("rome")]
-    assert said == [turn for text in (*QUESTIONS, "Hello?") for turn in (("ann", text), ("guide", "Noted."))]
+        stored = [(message.sender_id, message.text) for message in await lore.messages.page("rome")]
+    assert stored == [turn for text in (*QUESTIONS, "Hello?") for turn in (("ann", text), ("guide", "Noted."))]

@@ -27,7 +27,9 @@ def store(lore):
 
 
 def filled(store):
-    store.put(ANN, "tea", {"content": "Ann drinks oolong", "n": 3, "tags": ["茶"], "of": {"leaf": "oolong", "year": 2024}})
+    store.put(
+        ANN, "tea", {"content": "Ann drinks oolong", "n": 3, "tags": ["茶"], "of": {"leaf": "oolong", "year": 2024}}
+    )
     store.put(ANN, "nuts", {"content": "安对坚果过敏", "n": 9})
     store.put(("users", "bob", "facts"), "tea", {"content": "Bob drinks coffee", "n": 5})
     store.put(("users", "bob"), "name", {"content": "Bob", "n": 0})

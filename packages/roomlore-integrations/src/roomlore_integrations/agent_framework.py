@@ -87,7 +87,7 @@ class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is no
         if not self.store_inputs or not asked:
             return
         history = context.context_messages.get(self.source_id, [])
-        if self.store_outputs and list(map(_said, history[-len(asked) :])) == list(map(_said, asked)):
+        if self.store_outputs and list(map(_contents, history[-len(asked) :])) == list(map(_contents, asked)):
             context.context_messages[self.source_id] = history[: -len(asked)]
         else:
             await self.save_messages(context.session_id, asked, state=state)
@@ -111,11 +111,12 @@ class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
 
     Before each run it adds the facts that matter to the instructions, and earlier messages of the conversation that
     answer the last question and are not shown. It stores the question before the run and the answer after it, unless a
-    `RoomloreHistoryProvider` of the same agent does. `user_id`: who speaks, `agent_id`: who answers. `room_id`: the conversation, by default the
-    session's id. `scopes`: of the facts, by default `user:<user_id>`. `viewer`: to whom the answers are shown,
-    'room:team' or 'user:ann'; by default the user, so give the room if the agent answers in a group. It decides what
-    is recalled. `max_tokens`: of the facts; the setting by default. `max_messages`: the most earlier messages. If
-    recalling or storing fails, a warning is logged and the agent goes on. Raises `InvalidInput` for invalid arguments.
+    `RoomloreHistoryProvider` of the same agent does. `user_id`: who speaks, `agent_id`: who answers. `room_id`: the
+    conversation, by default the session's id. `scopes`: of the facts, by default `user:<user_id>`. `viewer`: to whom
+    the answers are shown, 'room:team' or 'user:ann'; by default the user, so give the room if the agent answers in a
+    group. It decides what is recalled. `max_tokens`: of the facts; the setting by default. `max_messages`: the most
+    earlier messages. If recalling or storing fails, a warning is logged and the agent goes on. Raises `InvalidInput`
+    for invalid arguments.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
         return room
 
 
-def _said(message: Message) -> tuple[Role, str | None, Any]:
+def _contents(message: Message) -> tuple[Role, str | None, Any]:
     return _role(message), message.author_name, message.to_dict().get("contents")
 
 
