@@ -57,7 +57,7 @@ _POINTING = lexicon.pattern("pointing")
 # A Chinese character.
 _HAN_RUN = lazy_pattern(f"[{HAN}]")
 # What counts as a word: one character of Chinese, a run of letters otherwise.
-_WORDS = lazy_pattern(rf"[{HAN}]|(?:[^\W_{HAN}]|['’])+")
+_WORDS = lazy_pattern(rf"[{HAN}]|[a-z0-9'’\u00df-\u024f\u0400-\u052f]+")
 _ECHOES = lexicon.pattern("echo")
 _FIRM = frozenset(("change", "cancellation"))
 _LASTING = frozenset(("change", "cancellation", "decision", "role", "habit", "person"))
