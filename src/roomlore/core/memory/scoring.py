@@ -16,7 +16,7 @@ from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Floats, Ints, Vectors
 from roomlore.core.text import CHINESE as CHINESE_STOP
-from roomlore.core.text import SYLLABIC, is_question, terms
+from roomlore.core.text import SYLLABIC, is_question, is_written, pieces_in, terms, without_grammar, written
 
 Flags = NDArray[np.bool_]
 _Rows = NDArray[np.int32]
@@ -197,7 +197,7 @@ def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
 def _content(text: str) -> tuple[str, ...]:
     """Return the distinct content terms. Of Chinese, a pair with a stop word is none, nor is what lies within known
     words or across two."""
-    found = dict.fromkeys(terms(text))
+    found = without_grammar(terms(text) + written(text))
     if text.isascii():
         return tuple(found)[:_MAX_TERMS]
     known = {character for term in found if len(term) == 2 and term in _meanings() for character in term}
@@ -372,7 +372,9 @@ ANY_MODEL = (
 """The weights for a model of embeddings that has none of its own."""
 _ALONE = np.array(WORDS_ALONE)
 _SINGLE = 0.35
-"""The weight of a single Chinese character beside a pair."""
+"""The weight of a single Chinese character, or piece of another script without spaces, beside a pair."""
+_WRITTEN = 0.2
+"""The weight of a word with its accents beside it without them."""
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
 # A Latin letter.
@@ -426,7 +428,7 @@ class StatementTerms:
         meant: dict[int, list[int]] = defaultdict(list)
         meanings = _meanings()
         for place, statement in enumerate(statements):
-            said = set(terms(statement))
+            said = {*terms(statement), *written(statement)}
             for term in said:
                 places[term].append(place)
             for meaning in {meaning for term in said for meaning in meanings.get(term, ())}:
@@ -479,7 +481,9 @@ class StatementTerms:
     def _worth(self, term: str) -> float:
         here = _rarity(len(self._places.get(term, ())), self._size + _UNSEEN)
         worth = here * _rarity(self._background.get(term, 0), len(BACKGROUND))
-        return worth * _SINGLE if len(term) == 1 and SYLLABIC.match(term) else worth
+        if is_written(term):
+            return worth * _WRITTEN
+        return worth * _SINGLE if pieces_in(term) == 1 else worth
 
 
 def _rarity(having: int, size: int) -> float:
