@@ -101,7 +101,7 @@ ROOMS = {
             ("歯医者", "dentist"),
             ("かいぎしつ", "room"),
             ("コーヒーはどこ？", "coffee"),
-            ("鍵は誰が持ってる？", "key"),
+            ("鍵は誰に預けた？", "key"),
         ],
     ),
     "hangul": ScriptRoom(

@@ -322,7 +322,6 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
 
 
-# A Chinese character.
 _ONE = 1 << 40
 
 

@@ -463,7 +463,7 @@ def requests(folded: str) -> bool:
 _MAX_TERM = 64
 # The runs of a text of which terms are made.
 _RUN = lazy_pattern(
-    rf"(?P<latin>{LETTERS}(?:['’]{LETTERS})*)|(?P<pieces>[{HAN}]+|[{KANA}]+|[{HANGUL}]+|[{UNSPACED}]+)"
+    rf"(?P<latin>{LETTERS}(?:['’]{LETTERS})*)|(?P<pieces>[{HAN}{KANA}]+|[{HANGUL}]+|[{UNSPACED}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
 # A word of an ASCII text.

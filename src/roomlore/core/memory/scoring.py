@@ -148,7 +148,7 @@ class AnswerModel:
 
 _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
-_ASKING = lexicon.pattern("interrogative")
+_ASKING = lexicon.pattern("interrogative", re.IGNORECASE)
 _GROUP = lexicon.pattern("the_group")
 # The group, where its members are meant; the group chat is not them.
 _THE_GROUP = lazy_pattern(
@@ -185,7 +185,7 @@ def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
     meant = _of_members(text) if of_group else text
     return MemoryQuestion(
         text=text,
-        terms=_content(_ASKING.sub(" ", meant)),
+        terms=_content(meant if meant.isascii() else _ASKING.sub(" ", meant)),
         which=tuple(dict.fromkeys(one.lower() for one in _WHICH_ONE.findall(meant)))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
         asked=asked_for(meant),

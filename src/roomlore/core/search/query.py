@@ -39,7 +39,8 @@ _FRAME = frozenset(terms(" ".join(lexicon.words("frame_word"))))
 _FRAME_HAN = lazy_pattern(lexicon.alternatives("frame_word", "zh"))
 # The words of a question that are none of its answer, but for Chinese, whose request words are weighed.
 _FRAMING = lazy_pattern(
-    lexicon.alternatives("interrogative", *(language for language in lexicon.languages() if language != "zh"))
+    lexicon.alternatives("interrogative", *(language for language in lexicon.languages() if language != "zh")),
+    re.IGNORECASE,
 )
 # A Chinese character, which is a word.
 _HAN = lazy_pattern(f"[{HAN}]")
