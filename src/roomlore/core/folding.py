@@ -46,11 +46,9 @@ _MARK = lazy_pattern(f"[{_DROPPED}]")
 _LATIN_WORD = lazy_pattern(f"[a-z0-9{_LATIN}]+")
 _ARABIC_LETTER = r"\u0620-\u063f\u0641-\u064a\u066e-\u06d3"
 # An Arabic or Persian word whose parts are set apart by a character without a form.
-_JOINED = lazy_pattern(
-    rf"(?<![{_ARABIC_LETTER}\u200c])[{_ARABIC_LETTER}]++(?:\u200c++[{_ARABIC_LETTER}]++)++"
-)
+_JOINED = lazy_pattern(rf"(?<![{_ARABIC_LETTER}\u200c])[{_ARABIC_LETTER}]++(?:\u200c++[{_ARABIC_LETTER}]++)++")
 _PLAIN = str.maketrans(
-    dict(zip("łøđðħŧıŋ", "lodd" "htin", strict=True))
+    dict(zip("łøđðħŧıŋ", "loddhtin", strict=True))
     | {"þ": "th", "æ": "ae", "œ": "oe", "ٱ": "ا", "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ہ": "ه", "ە": "ه"}
 )
 

@@ -8,7 +8,19 @@ from typing import NamedTuple
 
 from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import CHINESE, ENGLISH, HAN, INTERJECTIONS, ORDINARY, READ_LIMIT, fold, head, pieces_in, segment, terms
+from roomlore.core.text import (
+    CHINESE,
+    ENGLISH,
+    HAN,
+    INTERJECTIONS,
+    ORDINARY,
+    READ_LIMIT,
+    fold,
+    head,
+    pieces_in,
+    segment,
+    terms,
+)
 
 _QUOTED_LINES = r"(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|\Z))+"
 # Lines that quote, at the beginning of a message.

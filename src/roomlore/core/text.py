@@ -44,6 +44,10 @@ _VOWEL_SIGN = f"[{VOWEL_SIGN}]"
 LETTER = rf"(?:{_WORD_LETTER}|{_VOWEL_SIGN})"
 # The same as many of these, read faster: a set is repeated without trying the other.
 LETTERS = rf"{LETTER}{_WORD_LETTER}*(?:{_VOWEL_SIGN}+{_WORD_LETTER}*)*"
+OTHER_LETTER = rf"[^\W\d_a-z{HAN}{KANA}{HANGUL}{UNSPACED}]|{_VOWEL_SIGN}"
+"""A letter beside a-z of a folded text in a script with spaces."""
+AS_LONG_AS_A_WORD = rf"[{HAN}]|[{KANA}{HANGUL}]{{1,2}}|[{UNSPACED}]{{1,4}}"
+"""What counts as one word of other scripts where the length of a text is measured."""
 # The tokens of a folded text: addresses, words with the marks inside, runs of Chinese, syllables, emoji.
 _TOKEN = lazy_pattern(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
@@ -261,9 +265,9 @@ def _han_words(run: str) -> Iterator[str]:
 
 def _syllable_words(run: str) -> Iterator[str]:
     yield run[:_MAX_TOKEN]
-    pieces = _pieces(run)
-    if len(pieces) > 2:
-        yield from _pairs(pieces)
+    its = pieces(run)
+    if len(its) > 2:
+        yield from _pairs(its)
 
 
 def singular(word: str) -> str:
@@ -531,20 +535,21 @@ _latin_terms = Memo(_terms_of)
 
 
 def _characters(run: str) -> list[str]:
-    pieces = _pieces(run)
-    return [piece for piece in pieces if piece not in _EMPTY_HAN] + _pairs(pieces)
+    its = pieces(run)
+    return [piece for piece in its if piece not in _EMPTY_HAN] + _pairs(its)
 
 
 # A letter of a script without spaces beside Chinese and kana.
 _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 
-def _pieces(run: str) -> Sequence[str]:
+def pieces(run: str) -> Sequence[str]:
+    """Return the pieces of a run of one script without spaces, or of Korean: its characters, or letters with signs."""
     return clusters(run) if _UNSPACED.match(run) else run
 
 
-def _pairs(pieces: Sequence[str]) -> list[str]:
-    return [first + second for first, second in pairwise(pieces)]
+def _pairs(its: Sequence[str]) -> list[str]:
+    return [first + second for first, second in pairwise(its)]
 
 
 def is_written(term: str) -> bool:
@@ -584,8 +589,8 @@ def alike(name: str, others: Iterable[str], *, most: int = 3) -> list[str]:
     contain it. Reads the first 32 characters of each, and at most 200 names."""
     compared: dict[str, list[str]] = {}
     for other in islice(others, _COMPARED):
-        compared.setdefault(fold(other[:_COMPARED_CHARS]), []).append(other)
-    wanted = fold(name[:_COMPARED_CHARS])
+        compared.setdefault(unaccented(fold(other[:_COMPARED_CHARS])), []).append(other)
+    wanted = unaccented(fold(name[:_COMPARED_CHARS]))
     like = get_close_matches(wanted, compared, n=most, cutoff=_ALIKE) if wanted else []
     like += [text for text in compared if len(wanted) > 1 and wanted in text and text not in like]
     return [other for text in like for other in compared[text]][:most]

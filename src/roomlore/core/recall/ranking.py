@@ -331,9 +331,7 @@ class Safety:
 
 def _content(statement: str) -> set[str]:
     """Return the terms that name a subject; a single piece of a script without spaces names none."""
-    return {
-        term for term in roots(statement) if len(term) > 1 and pieces_in(term) != 1 and term not in _GENERAL
-    }
+    return {term for term in roots(statement) if len(term) > 1 and pieces_in(term) != 1 and term not in _GENERAL}
 
 
 _GENERAL = frozenset(roots(" ".join(lexicon.words("general_safety"))))
