@@ -15,7 +15,7 @@ UNSPACED = (
     r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109d\u1780-\u17d3\u17d7"
     r"\u17dc\u17dd\u1950-\u19cf\u1a20-\u1a7f\u1b00-\u1b4c\ua980-\ua9c0\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaadf"
 )
-"""Letters and signs of scripts without spaces beside Chinese and kana: Thai, Lao, Burmese, Khmer, Javanese and others."""
+"""Letters and signs of scripts without spaces but for Chinese and kana: Thai, Lao, Burmese, Khmer and others."""
 VOWEL_SIGN = (
     r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0816-\u082d\u0859-\u085b"

@@ -391,6 +391,11 @@ def language(text: str) -> Literal["zh", "en"]:
     return "zh" if han and han >= len(_LATIN_WORD.findall(text)) else "en"
 
 
+def is_chinese(term: str) -> bool:
+    """Return True if a term begins with a Chinese character."""
+    return _HAN_CHARACTER.match(term) is not None
+
+
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
 _ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
@@ -514,10 +519,29 @@ def terms(text: str) -> list[str]:
     return all_terms
 
 
+# A letter that is neither of English nor Chinese.
+_OTHER_SCRIPT = lazy_pattern(r"[\u00c0-\u1fff\u2c00-\u2ddf\u3041-\u318e\u31f0-\u31ff\ua4d0-\ud7af\uff66-\uffdc]")
+# A word of a question that is none of its answer; those of Chinese have weights of their own.
+_FRAMING = lazy_pattern(
+    lexicon.alternatives("interrogative", *(language for language in lexicon.languages() if language != "zh")),
+    re.IGNORECASE,
+)
+
+
+def in_other_script(text: str) -> bool:
+    """Return True if a text has letters that neither English nor Chinese has."""
+    return not text.isascii() and _OTHER_SCRIPT.search(text) is not None
+
+
+def unframed(text: str) -> str:
+    """Return a text without the words of questions, such as "where", in other languages than English and Chinese."""
+    return _FRAMING.sub(" ", text) if in_other_script(text) else text
+
+
 def written(text: str) -> list[str]:
     """Return the words of a text of which `terms` leaves out accents or prefixes, in order, with these. Of two messages
     with the same term, they tell the one with the very word."""
-    return [] if text.isascii() else whole_words(head(text))
+    return whole_words(head(text)) if in_other_script(text) else []
 
 
 def _terms_of(run: str) -> tuple[str, ...]:
@@ -554,7 +578,7 @@ def _pairs(its: Sequence[str]) -> list[str]:
 
 def is_written(term: str) -> bool:
     """Return True for a word of `written`."""
-    return not term.isascii() and term in whole_words(term)
+    return term in written(term)
 
 
 # Hiragana, and what else Japanese is written with.

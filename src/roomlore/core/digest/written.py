@@ -17,7 +17,7 @@ from roomlore.core.evolution.prompt import clean_line, comparison_form, find, li
 from roomlore.core.evolution.requests import Rejected
 from roomlore.core.evolution.wording import ParsedMaterial
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import HAN, graphemes, keywords, pieces_in, terms
+from roomlore.core.text import graphemes, is_chinese, keywords, pieces_in, terms
 
 MAX_WINDOWS = 6
 _MESSAGES = 100
@@ -158,8 +158,6 @@ def read_titles(answer: str, window: PromptWindow) -> tuple[dict[int, str], list
 # What a reason quotes, which the log must not have; the outermost quotation marks.
 _QUOTED = lazy_pattern(r"""(['"]).*\1""", re.DOTALL)
 _LOGGED = 5
-# A Chinese character.
-_HAN = lazy_pattern(f"[{HAN}]")
 
 
 def reasons_for_log(refused: Iterable[Rejected]) -> dict[str, int]:
@@ -181,7 +179,7 @@ def _take_title(lines: Mapping[str, str], reading: _Reading, value: Mapping[str,
 
 def _telling(text: str) -> set[str]:
     """Return the keywords, and the pairs of pieces of a script in which no keyword can be cut from a sentence."""
-    return {*keywords(text), *(term for term in terms(text) if pieces_in(term) > 1 and not _HAN.match(term))}
+    return {*keywords(text), *(term for term in terms(text) if pieces_in(term) > 1 and not is_chinese(term))}
 
 
 def _texts(value: Mapping[str, Any]) -> Iterator[str]:

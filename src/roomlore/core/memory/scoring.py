@@ -16,7 +16,17 @@ from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Floats, Ints, Vectors
 from roomlore.core.text import CHINESE as CHINESE_STOP
-from roomlore.core.text import SYLLABIC, is_question, is_written, pieces_in, terms, without_grammar, written
+from roomlore.core.text import (
+    SYLLABIC,
+    in_other_script,
+    is_question,
+    is_written,
+    pieces_in,
+    terms,
+    unframed,
+    without_grammar,
+    written,
+)
 
 Flags = NDArray[np.bool_]
 _Rows = NDArray[np.int32]
@@ -148,7 +158,8 @@ class AnswerModel:
 
 _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
-_ASKING = lexicon.pattern("interrogative", re.IGNORECASE)
+# A word of a Chinese question that is no word of its answer.
+_ASKING = lazy_pattern(lexicon.alternatives("interrogative", "zh"))
 _GROUP = lexicon.pattern("the_group")
 # The group, where its members are meant; the group chat is not them.
 _THE_GROUP = lazy_pattern(
@@ -185,7 +196,7 @@ def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
     meant = _of_members(text) if of_group else text
     return MemoryQuestion(
         text=text,
-        terms=_content(meant if meant.isascii() else _ASKING.sub(" ", meant)),
+        terms=_content(_ASKING.sub(" ", unframed(meant))),
         which=tuple(dict.fromkeys(one.lower() for one in _WHICH_ONE.findall(meant)))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
         asked=asked_for(meant),
@@ -197,7 +208,9 @@ def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
 def _content(text: str) -> tuple[str, ...]:
     """Return the distinct content terms. Of Chinese, a pair with a stop word is none, nor is what lies within known
     words or across two."""
-    found = without_grammar(terms(text) + written(text))
+    found = dict.fromkeys(terms(text))
+    if in_other_script(text):
+        found = without_grammar([*found, *written(text)])
     if text.isascii():
         return tuple(found)[:_MAX_TERMS]
     known = {character for term in found if len(term) == 2 and term in _meanings() for character in term}

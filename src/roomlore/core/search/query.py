@@ -29,7 +29,17 @@ from roomlore.core.search.hits import (
     Postings,
     SearchWeights,
 )
-from roomlore.core.text import HAN, Memo, is_written, pieces_in, terms, without_grammar, written
+from roomlore.core.text import (
+    Memo,
+    in_other_script,
+    is_chinese,
+    is_written,
+    pieces_in,
+    terms,
+    unframed,
+    without_grammar,
+    written,
+)
 
 # Words about the request or about talking itself, which seldom occur in what is searched for.
 _ASKING = frozenset(terms(" ".join(lexicon.words("request_word"))))
@@ -37,13 +47,6 @@ _ASKING = frozenset(terms(" ".join(lexicon.words("request_word"))))
 _FRAME = frozenset(terms(" ".join(lexicon.words("frame_word"))))
 # What a Chinese question may consist of that asks only for a time.
 _FRAME_HAN = lazy_pattern(lexicon.alternatives("frame_word", "zh"))
-# The words of a question that are none of its answer, but for Chinese, whose request words are weighed.
-_FRAMING = lazy_pattern(
-    lexicon.alternatives("interrogative", *(language for language in lexicon.languages() if language != "zh")),
-    re.IGNORECASE,
-)
-# A Chinese character, which is a word.
-_HAN = lazy_pattern(f"[{HAN}]")
 # A request to answer, at the beginning.
 _REQUEST = lazy_pattern(rf"\W*(?:{lexicon.alternatives('request_opening')})", re.IGNORECASE)
 _SPEAKER = lexicon.pattern("first_person", re.IGNORECASE)
@@ -93,7 +96,7 @@ def read_query(
     worth = {
         term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
-    if not content.isascii():
+    if in_other_script(content):
         worth = _weighed(worth, content, weights)
     if begun and _is_frame(content):
         return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True)
@@ -111,14 +114,14 @@ def read_query(
 
 def _weighed(worth: Mapping[str, float], content: str, weights: SearchWeights) -> Mapping[str, float]:
     """Return the worths with less for what is no whole word, or only frames the question."""
-    told = without_grammar(terms(_FRAMING.sub(" ", content))) or worth.keys()
+    told = without_grammar(terms(unframed(content))) or worth.keys()
     return {term: value * _share(term, told, weights) for term, value in worth.items()}
 
 
 def _share(term: str, told: Container[str], weights: SearchWeights) -> float:
     if is_written(term):
         return weights.written
-    share = weights.piece if pieces_in(term) == 1 and not _HAN.match(term) else 1.0
+    share = weights.piece if pieces_in(term) == 1 and not is_chinese(term) else 1.0
     return share if term in told else share * weights.framing
 
 
