@@ -263,7 +263,6 @@ READERS: dict[str, Reader] = {
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
     "core.search.query:spell": query.spell,
     "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
-    "core.search.query:written_words": lambda text: query.written_words(_message(text)),
     "core.search.query:passage": lambda text: query.passage(_message(text)),
     "core.linking.reading:read": lambda text: link_reading.read(_message(text), MessageFeatures(addressed=("anna",))),
     "core.linking.reading:without_calls": lambda text: link_reading.without_calls(text, {"anna", "bot"}),

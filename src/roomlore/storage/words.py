@@ -39,7 +39,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
 from roomlore.core.search.hits import MAX_COUNT, ROLES, FactRows, Ints, Postings, no_postings
-from roomlore.core.search.query import SPELLED, indexed_words, spell, written_words
+from roomlore.core.search.query import SPELLED, indexed_words, spell
 from roomlore.storage import schema
 from roomlore.storage.engine import (
     Change,
@@ -86,10 +86,9 @@ def before(room_key: int) -> str:
 
 
 def spell_message(message: Message, room_key: int, dialect: Dialect, arrival: int) -> Spelled:
-    counted = list(filter(None, map(SPELLED.__getitem__, indexed_words(message))))
-    words = _fitting(counted + list(filter(None, map(SPELLED.__getitem__, written_words(message)))))
+    words = _fitting(list(filter(None, map(SPELLED.__getitem__, indexed_words(message)))))
     text = " ".join(words) if dialect.name == "sqlite" else _vector_text(words, before(room_key))
-    return Spelled(arrival, min(len(words), len(counted), MAX_LENGTH), text)
+    return Spelled(arrival, min(len(words), MAX_LENGTH), text)
 
 
 def _fitting(words: Sequence[str]) -> Sequence[str]:

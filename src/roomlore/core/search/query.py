@@ -93,7 +93,7 @@ def read_query(
     begun = [] if lines else [span for span in spans if now is None or span.start <= now]
     content = _without_times(text, begun)
     counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(content) + written(content))
-    worth: Mapping[str, float] = {
+    worth = {
         term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
     if in_other_script(content):
@@ -193,13 +193,8 @@ SPELLED = Memo(spell)
 
 def indexed_words(message: Message) -> list[str]:
     """Return the words of a message's index entry, repeats kept."""
-    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(found_words(message))
-
-
-def written_words(message: Message) -> list[str]:
-    """Return the words of a message's index entry that do not count for its length: others of it, as they are
-    written."""
-    return written(message.text) + written(found_words(message))
+    text, told = message.text, found_words(message)
+    return terms(message.sender_name or message.sender_id) + terms(text) + written(text) + terms(told) + written(told)
 
 
 def passage(message: Message) -> str:
