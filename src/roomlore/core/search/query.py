@@ -172,8 +172,8 @@ def agent_messages(facts: MessageFacts) -> NDArray[np.bool_]:
 
 
 WORDS_MODEL = EmbeddingModel(name="words-3", dimensions=0)
-"""Change the name whenever `indexed_words` gives other words for the same message; the lexical index is then
-rebuilt."""
+"""Change the name whenever `indexed_words` gives other words for the same message; the lexical index is then rebuilt.
+A migration as `migrations/words.py` names the earlier reading in databases without a state of it."""
 
 
 _MAX_WORD = 128
