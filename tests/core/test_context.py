@@ -40,7 +40,7 @@ def weighted(target, pool, options=OPTIONS):
 def threaded(target, pool, chosen, options=OPTIONS):
     view = RoomView(target=target, pool=pool)
     picks = threaded_picks(target.link, chosen, options.max_context_messages)
-    return choose_threaded(target, pool, picks, RelevanceScorer(), view)
+    return choose_threaded(view, picks, RelevanceScorer())
 
 
 def guess(parent, probability=0.7, kind=LinkKind.GUESS):

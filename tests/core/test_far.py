@@ -19,7 +19,9 @@ from roomlore.core.far import (
     NOTHING_FAR,
     Earlier,
     Past,
+    asks,
     evidence_signs,
+    may_need,
     need,
     query_of,
     signs,
@@ -93,6 +95,35 @@ def test_only_what_a_person_said_after_others_needs_anything():
     assert need(target(asked, window=0)) == 0
     for role in (Role.ASSISTANT, Role.SYSTEM, Role.TOOL):
         assert need(target(asked, role=role)) == 0
+
+
+STATEMENTS = [
+    "I just planted tomatoes on the balcony.",
+    "Right now our latest status is final, and you said so on Monday the 3rd of May 2024.",
+    "目前我们最新的状态是周一你说的那样，2024年5月3日。",
+    "Marek: it is done\nIlse: as of now it is ours\nMarek: then we are done on Friday",
+    "@Nova 小吴 and Ilse wait at https://example.org/a/b for us",
+    "now " * 300,
+    "现在" * 400,
+    "",
+]
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_a_statement_that_is_hardly_read_would_need_nothing(text):
+    told = [
+        (may_need(said), need(said))
+        for minutes in (0, 1, 30, 600, 6_000)
+        for new in (0.0, 0.3, 0.7, 1.0)
+        if not asks((said := target(text, minutes=minutes, new=new)).entry)
+    ]
+    assert [needed for may, needed in told if not may and needed >= MIN_NEED] == []
+
+
+def test_most_statements_are_hardly_read():
+    said = target("Good morning, what a lovely day!", minutes=1, new=0.6)
+    assert not may_need(said)
+    assert may_need(target("Marek still has the latest keys", minutes=6_000, new=1.0))
 
 
 def test_every_sign_has_a_weight():
@@ -247,6 +278,9 @@ def test_all_that_is_weighed_was_there_before_and_has_a_probability(places, abov
     assert set(found.chances) >= {*places, *thread_candidates}
     assert all(1 <= arrival <= 60 and 0 <= chance <= 1 for arrival, chance in found.chances.items())
     assert found.reasons.keys() <= found.chances.keys()
+    few = replace(earlier, ranked=earlier.ranked[:20])
+    whole = evidence_signs(link, few)
+    assert evidence_signs(link, few, hits_alone=True) == {hit.arrival: whole[hit.arrival] for hit in few.ranked}
 
 
 def test_facts_before_a_message_hold_nothing_later():

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -370,19 +370,22 @@ def filled(
     is merely likely. `answers`: what search found, likeliest first.
     """
     spoken = (message.arrival for message in reversed(before) if len(before) <= SMALL_ROOM or says_something(message))
-    newest = list(islice(spoken, least + len(chosen) + MORE_ANSWERS))
     likeliest = sorted(chosen, key=lambda arrival: -chosen[arrival])
     best = set(islice(answers, MORE_ANSWERS))
     sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in best]
-    late = newest[: min(least, most * 2 // 5)] if paused else []
+    late = list(islice(spoken, min(least, most * 2 // 5))) if paused else []
     wanted = list(dict.fromkeys((*sure, *late, *likeliest)))
     more_answers = [arrival for arrival in answers if arrival not in wanted][: min(MORE_ANSWERS, most // 4)]
     shown = wanted[: max(min(len(sure), most), most - len(more_answers))]
     more_answers = more_answers[: most - len(shown)]
-    others = [arrival for arrival in newest if arrival not in shown and arrival not in more_answers]
-    shown += others[: max(0, min(least, most - len(more_answers)) - len(shown))]
-    shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
-    chances = {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *more_answers)}
+    lacking = max(0, min(least, most - len(more_answers)) - len(shown))
+    others = (arrival for arrival in chain(late, spoken) if arrival not in shown and arrival not in more_answers)
+    shown += list(islice(others, lacking))
+    mates = link.thread_candidates.by_arrival()
+    chances = {
+        arrival: chosen.get(arrival, answers.get(arrival, mates.get(arrival, 0.0)))
+        for arrival in (*shown, *more_answers)
+    }
     return Filled(chances, frozenset({*best, *more_answers}))
 
 
@@ -397,32 +400,31 @@ def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -
 
 
 def choose_threaded(
-    target: Entry,
-    entries: Iterable[Entry],
+    view: RoomView,
     chances: Mapping[int, float],
     scorer: RelevanceScorer,
-    view: RoomView,
     reasons: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Candidate]:
     """Return the chosen messages (arrival to probability), scored by the probability of sharing the target's thread.
 
-    `reasons`: by arrival, for messages chosen for a reason other than the thread. `entries` may hold more than was
-    chosen and lack messages deleted since. The signals are those of `weighted`; they are informative and decide nothing
-    here.
+    `reasons`: by arrival, for messages chosen for a reason other than the thread. The pool of the view may hold more
+    than was chosen and lack messages deleted since. The signals are those of `weighted`; they are informative and
+    decide nothing here.
     """
-    shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
-    ids = _ids(shown.values())
+    ids = _ids(entry for entry in view.pool if entry.message.arrival in chances)
     return in_order(
-        Candidate(
-            message=entry.message,
-            score=min(1.0, max(0.0, chances[arrival])),
-            signals=scorer.signals(view, entry),
-            reason=reasons.get(arrival) or _thread_reason(target, entry.message, chances[arrival]),
-            answers=answered(entry, ids),
-            entry=entry,
-        )
-        for arrival, entry in shown.items()
-        if precedes(entry.message, target.message)
+        [
+            Candidate(
+                message=entry.message,
+                score=min(1.0, max(0.0, chances[arrival])),
+                signals=scorer.signals(view, entry),
+                reason=reasons.get(arrival) or _thread_reason(view.target, entry.message, chances[arrival]),
+                answers=answered(entry, ids),
+                entry=entry,
+            )
+            for arrival, entry in view.known.items()
+            if arrival in chances
+        ]
     )
 
 
@@ -471,6 +473,10 @@ def within_tokens(candidates: Sequence[Candidate], most: int | None, size: Size)
     return kept
 
 
+_PARENT_REASONS = {
+    LinkKind.PLATFORM: "directly answered (platform reply)",
+    LinkKind.CORRECTED: "directly answered (corrected by a person)",
+}
 _PLACE = attrgetter("message.sent_at", "message.arrival")
 
 
@@ -481,12 +487,8 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 def _thread_reason(target: Entry, message: StoredMessage, chance: float) -> str:
     link = target.link
-    if message.arrival == link.parent and link.kind is LinkKind.PLATFORM:
-        return "directly answered (platform reply)"
-    if message.arrival == link.parent and link.kind is LinkKind.CORRECTED:
-        return "directly answered (corrected by a person)"
-    if message.arrival == link.parent and link.kind is LinkKind.GUESS:
-        return f"direct parent, {link.parent_probability:.2f} likely"
+    if message.arrival == link.parent and link.kind is not LinkKind.NEW:
+        return _PARENT_REASONS.get(link.kind) or f"direct parent, {link.parent_probability:.2f} likely"
     if same_root(target.message, message):
         return f"same platform thread ({chance:.2f})"
     return f"{'likely' if chance >= SAME_THREAD_FROM else 'possibly'} the same thread ({chance:.2f})"

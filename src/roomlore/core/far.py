@@ -123,6 +123,11 @@ NEED = (
     "reply",
 )
 """The features of `need`, in order; see `signs`."""
+_WEIGHT = dict(zip(NEED, NEED_WEIGHTS, strict=False))
+_ALL_SAID = NEED_WEIGHTS[-1] + sum(
+    max(0.0, _WEIGHT[name]) for name in ("general", "standing", "own", "spoken_to", "time", "code")
+)
+"""The constant for a message that asks nothing, if its text had all that makes a need likelier."""
 EVIDENCE = ("place", "share", "answered", "answers", "mate", "length")
 """The features of `weigh`, in order; see `evidence_signs`."""
 
@@ -154,10 +159,32 @@ def need(target: Target) -> float:
 
 
 def asks(entry: Entry) -> bool:
-    """Return True if the message asks something, and no platform says to what it belongs."""
+    """Return True if the message asks something."""
+    return entry.features.message_type is MessageType.QUESTION or bool(_TOLD.search(head(_words_of(entry.message))))
+
+
+def is_placed(entry: Entry) -> bool:
+    """Return True if a platform says to what the message belongs."""
+    return entry.link.kind is LinkKind.PLATFORM or entry.message.root_id is not None
+
+
+def may_need(target: Target) -> bool:
+    """Return False if `need` of a message that asks nothing is surely below `MIN_NEED`. Most of its text is not read
+    for that: it counts as if it had whatever makes a need likelier."""
+    entry = target.entry
     text = head(_words_of(entry.message))
-    question = entry.features.message_type is MessageType.QUESTION or bool(_TOLD.search(text))
-    return question and entry.link.kind is not LinkKind.PLATFORM and entry.message.root_id is None
+    if len(text) > _BEGIN:
+        return True
+    known = {
+        "pause": _pause(target),
+        "started": _started(entry),
+        "mention": float(_names_others(entry)),
+        "addressed": float(bool(entry.features.addressed)),
+        "dialogue": float(len(text.splitlines()) > 1),
+        "long": _longness(len(text)),
+        "reply": float(entry.message.reply_to is not None),
+    }
+    return _chance((*map(_WEIGHT.__getitem__, known), _ALL_SAID), list(known.values())) >= MIN_NEED
 
 
 def signs(target: Target) -> list[float]:
@@ -170,11 +197,11 @@ def signs(target: Target) -> list[float]:
     is_telling, general, own, standing = (bool(sign.search(folded)) for sign in (_TOLD, _GENERAL, _OWN, _STANDING))
     asks = question or is_telling
     fact = asks and bool(_FACT.search(folded))
-    others = any(person not in features.addressed for person in features.mentions)
+    others = _names_others(entry)
     named = others or bool(_PROPER.search(text))
     return [
-        math.sqrt(min(_pause(target), _DAY) / _DAY),
-        0.0 if entry.link.kind is LinkKind.PLATFORM else entry.link.new_probability,
+        _pause(target),
+        _started(entry),
         float(question),
         float(fact),
         float(general),
@@ -190,17 +217,30 @@ def signs(target: Target) -> list[float]:
         float(bool(_TIME.search(folded))),
         float(bool(utterances(text))),
         math.log1p(min(length, 300)) / 5,
-        max(0.0, math.log((length + 1) / 40)),
+        _longness(length),
         float(bool(_CODE.search(text))),
         float(entry.message.reply_to is not None),
     ]
 
 
 def _pause(target: Target) -> float:
-    """Return the minutes since the message before."""
+    """Return how long nothing was said before: 1 for a day or more."""
     if target.previous_at is None:
-        return _DAY
-    return max(0.0, (target.entry.message.dated_at - target.previous_at).total_seconds() / 60)
+        return 1.0
+    minutes = (target.entry.message.dated_at - target.previous_at).total_seconds() / 60
+    return math.sqrt(min(max(0.0, minutes), _DAY) / _DAY)
+
+
+def _started(entry: Entry) -> float:
+    return 0.0 if entry.link.kind is LinkKind.PLATFORM else entry.link.new_probability
+
+
+def _names_others(entry: Entry) -> bool:
+    return any(person not in entry.features.addressed for person in entry.features.mentions)
+
+
+def _longness(words: int) -> float:
+    return max(0.0, math.log((words + 1) / 40))
 
 
 def _words_of(message: StoredMessage) -> str:
@@ -300,16 +340,14 @@ def evidence_signs(link: Link, earlier: Earlier, *, hits_alone: bool = False) ->
     shares = {hit.arrival: hit.score / best for hit in ranked}
     by_arrival = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
     places = {hit.arrival: place for place, hit in enumerate(ranked, 1)}
-    for hit, beside, column, odds in _turns(facts, rows[:_TURNS]):
+    for hit, beside, column, odds in (_turns_among if hits_alone else _turns)(facts, rows[:_TURNS]):
         if places[hit] < places.get(beside, last_place):
             values = by_arrival.setdefault(beside, [math.log(last_place), 0.0, 0.0, 0.0])
             values[column] = max(values[column], odds / places[hit])
-    if hits_alone:
-        by_arrival = {hit.arrival: by_arrival[hit.arrival] for hit in ranked}
-    else:
+    if not hits_alone:
         for mate in threaded:
             by_arrival.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
-    rows = rows_of(facts, np.fromiter(by_arrival, np.int64, len(by_arrival)))
+        rows = rows_of(facts, np.fromiter(by_arrival, np.int64, len(by_arrival)))
     lengths = np.log1p(np.where(rows >= 0, facts.lengths[rows], 0)) if facts.arrivals.size else rows
     return {
         arrival: [*values, threaded.get(arrival, 0.0), length]
@@ -333,4 +371,17 @@ def _turns(facts: MessageFacts, rows: Ints) -> list[tuple[int, int, int, float]]
         after_it = children[place][answering[place]]
         arrivals, chances = facts.arrivals[after_it].tolist(), facts.parent_odds[after_it].tolist()
         turns += [(hits[place], child, 3, chance) for child, chance in zip(arrivals, chances, strict=True)]
+    return turns
+
+
+def _turns_among(facts: MessageFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
+    """Return those of `_turns` whose two messages are in these rows."""
+    arrivals, parents, odds = (column[rows].tolist() for column in (facts.arrivals, facts.parents, facts.parent_odds))
+    row_of = dict(zip(arrivals, rows.tolist(), strict=True))
+    turns = []
+    for arrival, parent, chance in zip(arrivals, parents, odds, strict=True):
+        if parent in row_of:
+            turns.append((arrival, parent, 2, chance))
+            if 0 < row_of[arrival] - row_of[parent] <= _AFTER.size:
+                turns.append((parent, arrival, 3, chance))
     return turns

@@ -70,7 +70,7 @@ class _Rarity(dict[int, float]):
         self._messages = messages
 
     def __missing__(self, having: int) -> float:
-        value = self[having] = rarity(having, self._messages)
+        value = self[having] = rarity.__wrapped__(having, self._messages)  # rooms grow: few are asked for again
         return value
 
 
@@ -118,9 +118,15 @@ class RoomView:
         return answered.message.id if answered else None
 
     @cached_property
+    def own_rarities(self) -> Mapping[str, float]:
+        """The rarity of each of the target's keywords."""
+        by_count, counts = self._rarity, self.counts
+        return {keyword: by_count[counts.get(keyword, 0)] for keyword in self.target.features.keywords}
+
+    @cached_property
     def own_rarity(self) -> float:
         """The summed rarity of the target's keywords."""
-        return self.rarity(self.own_keywords)
+        return math.fsum(self.own_rarities.values())
 
     def rarity(self, keywords: Iterable[str]) -> float:
         """Return the summed rarity of keywords in the room, exactly rounded, so that the order of a set does not
@@ -131,10 +137,6 @@ class RoomView:
     @cached_property
     def _rarity(self) -> _Rarity:
         return _Rarity(self.messages)
-
-    @cached_property
-    def own_keywords(self) -> frozenset[str]:
-        return frozenset(self.target.features.keywords)
 
     @cached_property
     def own_names(self) -> frozenset[str]:
@@ -165,10 +167,10 @@ def partners(
 def precedes(message: StoredMessage, target: StoredMessage) -> bool:
     """Return True if a message may be shown for the target: it arrived earlier, or the target replies to it and it was
     sent no later."""
-    if message.arrival == target.arrival or message.id == target.id:
-        return False
+    if message.arrival < target.arrival:
+        return message.id != target.id
     late_parent = message.id == target.reply_to and message.at <= target.at
-    return message.arrival < target.arrival or late_parent
+    return late_parent and message.arrival != target.arrival and message.id != target.id
 
 
 def _distances(start: str, beside: Mapping[str, Iterable[str]]) -> dict[str, int]:
@@ -299,8 +301,8 @@ def _mention_relation(view: RoomView, candidate: Entry) -> float:
 
 
 def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
-    if view.own_keywords.isdisjoint(candidate.features.keywords):
+    own, theirs = view.own_rarities, candidate.features.keywords
+    if own.keys().isdisjoint(theirs):
         return 0.0
-    shared = view.own_keywords.intersection(candidate.features.keywords)
-    smaller = min(view.own_rarity, view.rarity(candidate.features.keywords))
-    return min(1.0, view.rarity(shared) / smaller)
+    shared = math.fsum([own[keyword] for keyword in theirs if keyword in own])
+    return min(1.0, shared / min(view.own_rarity, view.rarity(theirs)))

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -428,12 +428,13 @@ async def shielded(work: Awaitable[Any]) -> None:
 @dataclass(frozen=True, slots=True)
 class LockedRoom:
     """A room whose row this unit of work has locked. `keeps_vectors`: a vector index of messages existed at that time;
-    the lock reads it too, as a statement of its own would cost a round trip."""
+    the lock reads it too, as a statement of its own would cost a round trip. `pending_from`: as its column is now."""
 
     key: int
     tenant: str
     room_id: str
     keeps_vectors: bool
+    pending_from: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,6 +467,13 @@ class Locks:
         locked = self._rooms.get((tenant, room_id))
         if locked is None:
             raise InvalidInput("room_not_locked")
+        return locked
+
+    def pending(self, locked: LockedRoom, pending_from: int | None) -> LockedRoom:
+        """Note from where on messages of a locked room are pending, and return its lock."""
+        if locked.pending_from != pending_from:
+            locked = replace(locked, pending_from=pending_from)
+            self.take(locked)
         return locked
 
     def take_scope(self, locked: LockedScope) -> None:

@@ -78,7 +78,7 @@ AND term >= printf('%xx', r.room_key) AND term < printf('%xy', r.room_key)
 """
 _ROWS = """
 FROM message_words w JOIN rooms r ON r.room_key = w.room_key
-WHERE r.tenant = :tenant AND r.room_id = :room_id AND w.tenant = r.tenant AND w.words <> ''
+WHERE r.tenant = :tenant AND r.room_id = :room_id AND w.tenant = r.tenant AND w.words <> '' AND NOT w.pending
 """
 _PLACE = "doc >> 10 & 268435455"
 _WORDS = "length(w.words) - length(replace(w.words, ' ', '')) + 1"

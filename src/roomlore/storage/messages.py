@@ -86,13 +86,18 @@ def entries(*where: ColumnElement[bool]) -> Select[Any]:
     return select(*ENTRY.columns).select_from(_m.join(_f, beside)).where(visible, *where)
 
 
-def _met() -> Select[Any]:
-    """Select the room, a text of hash and id for each of the ids that is taken, and if messages reply to them."""
+def _met(*, several: bool) -> Select[Any]:
+    """Select the room, a text of hash and id for each of the ids that is taken, and if messages reply to them. A list
+    takes SQLite longer to read than the rest if it has one id."""
+
+    def asked(column: ColumnElement[Any]) -> ColumnElement[bool]:
+        return among(column, "ids") if several else column == bindparam("ids")
+
     its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
     hashed = texts_in(_hash.concat(literal_column("' '")).concat(_m.c.message_id))
-    taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
-    awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
-    return select(*ROOM.columns, _r.c.room_key, keeps_vectors, taken, awaited).where(named_room())
+    taken = select(hashed).where(its, asked(_m.c.message_id)).scalar_subquery()
+    awaited = exists().where(its, _m.c.deleted_at.is_(None), asked(_m.c.reply_to))
+    return select(*ROOM.columns, _r.c.room_key, keeps_vectors, _r.c.pending_from, taken, awaited).where(named_room())
 
 
 def newest_of(chosen: Select[Any]) -> Select[Any]:
@@ -183,7 +188,8 @@ def _times_statement() -> Select[Any]:
 
 
 _FINGERPRINTS = Statement(lambda: select(_m.c.message_id, _hash).where(in_room(_m), among(_m.c.message_id, "ids")))
-_MET = Statement(_met)
+_MET = Statement(lambda: _met(several=True))
+_MET_ONE = Statement(lambda: _met(several=False))
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
 _SAID = Statement(_times_statement)
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
@@ -264,17 +270,18 @@ class MessageReading(InRoom):
     async def met(self, *, room_id: str, message_ids: Sequence[str], lock: bool = False) -> Met | None:
         """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room.
         `lock`: the room is locked first, as `Rooms.lock_known` does."""
-        given = {"tenant": self._tenant, "room_id": room_id, "ids": names_text(message_ids)}
+        statement, ids = (_MET, names_text(message_ids)) if len(message_ids) != 1 else (_MET_ONE, message_ids[0])
+        given = {"tenant": self._tenant, "room_id": room_id, "ids": ids}
         if lock:
             self._locks.check_writing()
-            rows = await self._sql.fetch_locked(LOCK, _MET, **given)
+            rows = await self._sql.fetch_locked(LOCK, statement, **given)
         else:
-            rows = await self._sql.fetch(_MET, **given)
+            rows = await self._sql.fetch(statement, **given)
         if not rows:
             return None
-        *_, key, keeps_vectors, taken, awaited = rows[0]
+        *_, key, keeps, pending_from, taken, awaited = rows[0]
         if lock:
-            self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps_vectors)))
+            self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps), pending_from))
         hashes = (text.partition(" ") for text in read_texts(taken))
         return Met(
             ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)

@@ -20,6 +20,7 @@ from roomlore.storage import migrations
 from roomlore.storage.engine import WAIT_SECONDS, translated
 from roomlore.storage.migrations.first_version import FIRST, make, names
 from roomlore.storage.migrations.heard_times import ADDED, add_columns, fill_rooms
+from roomlore.storage.migrations.pending import add_pending
 from roomlore.storage.migrations.topics import add_topics
 from roomlore.storage.migrations.words import READ_BEFORE
 from roomlore.storage.postgres import POSTGRES_POOL, PostgresSource, postgres_engine
@@ -290,6 +291,7 @@ def _make(connection: Connection) -> None:
     make(connection)
     add_columns(connection)
     add_topics(connection)
+    add_pending(connection)
     for statement in _STAMP:
         connection.exec_driver_sql(statement)
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    exists,
     func,
     literal,
     or_,
@@ -43,6 +44,7 @@ from roomlore.storage.messages import (
     to_target,
     visible,
 )
+from roomlore.storage.pending import counts_in, pending_keywords
 from roomlore.storage.rows import (
     from_micros,
     names_text,
@@ -234,20 +236,20 @@ _PLATFORM_REPLIES = Statement(
     )
 )
 _MEMBERS_OF = Statement(lambda: entries(_m.c.arrival.in_(_newest_of_threads())))
-_COUNTS = Statement(
-    lambda: select(_words.c.keyword, _words.c.messages).where(
-        in_room(_words), among(_words.c.keyword, "keywords"), _words.c.messages > 0
-    )
-)
-_EVERY_COUNT = Statement(
-    lambda: (
-        select(_words.c.keyword, _words.c.messages)
-        .select_from(
-            _words.join(_rooms, and_(_rooms.c.room_key == _words.c.room_key, _rooms.c.tenant == _words.c.tenant))
-        )
-        .where(named_room(), *(_rooms.c[name] == bindparam(name) for name in ("revision", "created_at")))
-    )
-)
+
+
+def _counts(counted: Sequence[ColumnElement[bool]], pending: Sequence[ColumnElement[bool]] = ()) -> Any:
+    """Select keywords that are counted, and those of pending messages, each under its conditions."""
+    counts = select(_words.c.keyword, _words.c.messages).where(in_room(_words), _words.c.messages > 0, *counted)
+    return counts.union_all(pending_keywords().where(*pending))
+
+
+def _at_revision() -> ColumnElement[bool]:
+    return exists().where(named_room(), *(_rooms.c[name] == bindparam(name) for name in ("revision", "created_at")))
+
+
+_COUNTS = Statement(lambda: _counts([among(_words.c.keyword, "keywords")]))
+_EVERY_COUNT = Statement(lambda: _counts([_at_revision()], [_at_revision()]))
 
 
 def _answered_through() -> Select[Any]:
@@ -388,13 +390,13 @@ class ThreadReading(InRoom):
         """Return the number of messages of the room with each keyword; absent if none."""
         if not keywords:
             return {}
-        rows = await self._rows(_COUNTS, room_id, keywords=names_text(keywords))
-        return dict(rows)
+        counts = counts_in(await self._rows(_COUNTS, room_id, keywords=names_text(keywords)))
+        return {keyword: counts[keyword] for keyword in keywords if keyword in counts}
 
     async def every_keyword_count(self, *, room: Room) -> dict[str, int] | None:
         """Return the counts of all keywords of the room at its revision; None if it is not at it, or has none."""
         stamp = {"revision": room.revision, "created_at": to_micros(room.created_at)}
-        return dict(await self._rows(_EVERY_COUNT, room.room_id, **stamp)) or None
+        return counts_in(await self._rows(_EVERY_COUNT, room.room_id, **stamp)) or None
 
 
 def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:

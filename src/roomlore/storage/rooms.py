@@ -257,7 +257,13 @@ def _part(part: int, name: Any, number: Any, *times: Any) -> Any:
 
 
 keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
-LOCK = Statement(lambda: select(_rooms.c.room_key, keeps_vectors, *ROOM.columns).where(named_room()).with_for_update())
+LOCK = Statement(
+    lambda: (
+        select(_rooms.c.room_key, keeps_vectors, _rooms.c.pending_from, *ROOM.columns)
+        .where(named_room())
+        .with_for_update()
+    )
+)
 _MAKE = Statement(
     lambda: (
         insert(_rooms)
@@ -310,8 +316,9 @@ class Rooms(Repository):
         rows = await self._sql.fetch(LOCK, tenant=self._tenant, room_id=room_id)
         if not rows:
             return None
-        self._locks.take(LockedRoom(rows[0][0], self._tenant, room_id, bool(rows[0][1])))
-        return ROOM.read(rows[0][2:])
+        key, keeps, pending_from, *room = rows[0]
+        self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps), pending_from))
+        return ROOM.read(room)
 
     async def configure(self, *, room_id: str, settings: Mapping[str, Any]) -> Room:
         """Replace the room's own settings and raise its revision. Raises `NotFound` if there is no such room."""

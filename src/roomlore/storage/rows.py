@@ -129,6 +129,7 @@ def to_micros_or_none(at: datetime | None) -> int | None:
     return None if at is None else to_micros(at)
 
 
+@lru_cache(maxsize=1 << 12)
 def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 

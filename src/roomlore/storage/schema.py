@@ -64,11 +64,13 @@ rooms = Table(
     Column("members_told", Boolean, nullable=False, server_default=false()),
     Column("past_kinds", Text, nullable=False, server_default=""),
     Column("room_name", Text, nullable=False, server_default=""),
+    Column("pending_from", BigInteger),
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown. `members_told`: all members are
-told. `past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so."""
+`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown. `members_told`: all members
+are told. `past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so. `pending_from`: the
+first arrival that may be pending in `message_words`; NULL if none is."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(
@@ -335,11 +337,13 @@ message_words = Table(
     Column("length", BigInteger, nullable=False),
     Column("changed", BigInteger, nullable=False),
     Column("words", Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    Column("pending", Boolean, nullable=False, server_default=false()),
     ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
     sqlite_with_rowid=False,
 )
 """The indexed words of each message; deleted messages have a row without words. `changed`: the room's revision of the
-last change to data of the message that ranking uses."""
+last change to data of the message that ranking uses. `pending`: its keywords are not in `keyword_counts` yet, nor on
+SQLite its words in the index: those of many messages are written at once (`storage.pending`)."""
 Index("ix_message_words_changed", message_words.c.room_key, message_words.c.changed)
 Index(
     "ix_message_words_words", message_words.c.words, postgresql_using="gin", postgresql_with={"fastupdate": "off"}

@@ -13,13 +13,12 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from roomlore.core.errors import RoomloreError, StorageBusy, StorageUnavailable
 from roomlore.storage.archives import Archives
-from roomlore.storage.engine import SAVEPOINT, UNDO, WAIT_SECONDS, Connection, Locks, shielded, the_tenant
+from roomlore.storage.engine import SAVEPOINT, UNDO, WAIT_SECONDS, Connection, Locks, Repository, shielded, the_tenant
 from roomlore.storage.every_row import StoredRows
 from roomlore.storage.integrity import MemoryAudit, MessageAudit
 from roomlore.storage.memories import EvolutionRecords, MemoryReading, NumberedReading
@@ -40,6 +39,7 @@ from roomlore.storage.work import DueRooms, Leases, Watermarks
 from roomlore.storage.writer import MessageWriting
 
 C = TypeVar("C", bound=Connection)
+R = TypeVar("R", bound=Repository)
 _MAX_UNITS = 32
 _MAX_SECONDS = 0.02
 """A transaction takes in no more units after this long, so that no unit waits long for its commit."""
@@ -69,12 +69,12 @@ class Memories(MemoryReading, NumberedReading, EvolutionRecords, MemoryLog):
 class Progress(IndexStates, DueRooms, Leases, Watermarks, ImportPositions):
     """Work that is due, who holds it, and how far it is done."""
 
-    @cached_property
+    @property
     def outbox(self) -> Outbox:
         """The outbox of messages."""
         return Outbox(self._sql, self._locks, self._of, MESSAGES_DUE)
 
-    @cached_property
+    @property
     def memory_outbox(self) -> Outbox:
         """The outbox of memories. The log adds the entries that its changes make due, if a vector index of memories was
         begun."""
@@ -85,75 +85,53 @@ class Maintenance(PeopleInRooms, Rewriting, StoredRows, MessageAudit, MemoryAudi
     """Removing a person, rewriting memories in place, and reading rows as they are stored."""
 
 
+class _Part(Generic[R]):
+    """A part of a unit of work, made when it is first used. `cached_property` takes a lock, with every message."""
+
+    def __init__(self, made: Callable[[Connection, Locks, str | None], R]) -> None:
+        self._made = made
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, work: "UnitOfWork", _: object = None) -> R:
+        part = work.__dict__[self._name] = self._made(*work.given)
+        return part
+
+
 class UnitOfWork:
     """One transaction's view of everything stored: of one tenant, or over all of them.
 
     Calls that need a tenant raise `RuntimeError` in a unit over all tenants. `connection`: for other data of this
-    package in the database.
+    package in the database. `given`: what its parts are made of.
     """
+
+    rooms = _Part(Rooms)
+    messages = _Part(Messages)
+    corrections = _Part(Corrections)
+    titles = _Part(ThreadTitles)
+    sessions = _Part(Sessions)
+    memories = _Part(Memories)
+    progress = _Part(Progress)
+    usage = _Part(Usage)
+    keys = _Part(Keys)
+    archives = _Part(Archives)
+    tenants = _Part(Tenants)
+    maintenance = _Part(Maintenance)
 
     def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
         self.connection = connection
-        self._locks = locks
-        self._of = tenant
+        self.given = connection, locks, tenant
         self._others: dict[str, UnitOfWork] = {}
 
     @property
     def tenant(self) -> str:
         """Return the tenant; raise `RuntimeError` if the unit is over all tenants."""
-        return the_tenant(self._of)
+        return the_tenant(self.given[2])
 
     def of(self, tenant: str) -> "UnitOfWork":
         """Return a unit of the same transaction, under the same locks, for this tenant."""
-        return self._others.setdefault(tenant, UnitOfWork(self.connection, self._locks, tenant))
-
-    @cached_property
-    def rooms(self) -> Rooms:
-        return Rooms(self.connection, self._locks, self._of)
-
-    @cached_property
-    def messages(self) -> Messages:
-        return Messages(self.connection, self._locks, self._of)
-
-    @cached_property
-    def corrections(self) -> Corrections:
-        return Corrections(self.connection, self._locks, self._of)
-
-    @cached_property
-    def titles(self) -> ThreadTitles:
-        return ThreadTitles(self.connection, self._locks, self._of)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(self.connection, self._locks, self._of)
-
-    @cached_property
-    def memories(self) -> Memories:
-        return Memories(self.connection, self._locks, self._of)
-
-    @cached_property
-    def progress(self) -> Progress:
-        return Progress(self.connection, self._locks, self._of)
-
-    @cached_property
-    def usage(self) -> Usage:
-        return Usage(self.connection, self._locks, self._of)
-
-    @cached_property
-    def keys(self) -> Keys:
-        return Keys(self.connection, self._locks, self._of)
-
-    @cached_property
-    def archives(self) -> Archives:
-        return Archives(self.connection, self._locks, self._of)
-
-    @cached_property
-    def tenants(self) -> Tenants:
-        return Tenants(self.connection, self._locks, self._of)
-
-    @cached_property
-    def maintenance(self) -> Maintenance:
-        return Maintenance(self.connection, self._locks, self._of)
+        return self._others.setdefault(tenant, UnitOfWork(*self.given[:2], tenant))
 
 
 class ConnectionSource(Protocol[C]):

@@ -117,14 +117,17 @@ _KEY_BITS = 63 - ARRIVAL_BITS - LENGTH_BITS
 
 def _added() -> Any:
     """Insert a row of the next revision of its room."""
-    named = ("room_key", "arrival", "tenant", "length", "words")
-    given = {name: bindparam(name, type_=_w.c[name].type) for name in named}
+    given = _given("room_key", "arrival", "tenant", "length", "words", "pending")
     next_revision = select(_r.c.revision + literal_column("1")).where(_r.c.room_key == given["room_key"])
     return insert(_w).values({**given, "changed": next_revision.scalar_subquery()})
 
 
+def _given(*names: str) -> dict[str, Any]:
+    return {name: bindparam(name, type_=_w.c[name].type) for name in names}
+
+
 def _put() -> Any:
-    given = upsert(_w)
+    given = upsert(_w).values(_given("room_key", "arrival", "tenant", "length", "changed", "words"))
     changing = {name: given.excluded[name] for name in ("length", "changed", "words")}
     return given.on_conflict_do_update(index_elements=[_w.c.room_key, _w.c.arrival], set_=changing)
 
@@ -153,11 +156,13 @@ class WordIndex:
         """Return the argument of `add` and `put`. Uses only the processor."""
         return [spell_message(message, room.key, self._sql.dialect, message.arrival) for message in messages]
 
-    def added(self, room: LockedRoom, spelled: Sequence[Spelled]) -> Change:
-        """Return the change that indexes messages that follow all others of the room, before its revision is raised."""
+    def added(self, room: LockedRoom, spelled: Sequence[Spelled], *, pending: bool) -> Change:
+        """Return the change that stores the words of messages that follow all others of the room, before its revision
+        is raised. `pending`: they are indexed later."""
         if self._sql.dialect.name == "sqlite":
             _check_number(room, spelled[-1].arrival)
-        return _ADD, [(room.key, row.arrival, room.tenant, row.length, room.key, row.words) for row in spelled]
+        key, tenant = room.key, room.tenant
+        return _ADD, [(key, row.arrival, tenant, row.length, key, row.words, pending) for row in spelled]
 
     async def put(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
         """Replace the words of indexed messages."""
@@ -187,7 +192,7 @@ def _check_number(room: LockedRoom, arrival: int) -> None:
 
 
 def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:
-    """Return rows in the order of the table's columns."""
+    """Return rows of `_PUT`."""
     tenant = room.tenant
     return [(room.key, row.arrival, tenant, row.length, revision, row.words) for row in spelled]
 
@@ -213,17 +218,28 @@ _words = bindparam("words", type_=Text)
 
 
 def _in_fts5() -> Select[Any]:
-    """Select each word's index in the list and the numbers of the messages with it, repeated for each occurrence.
+    """Select each word's index in the list and the numbers of the messages with it, repeated for each occurrence;
+    last in the first row, what `_pending` does.
 
     The terms are computed first: SQLite evaluates a condition on a virtual table for each row.
     """
     listed = func.json_each(_words).table_valued("key", "value", name="listed")
     term = func.printf("%xx%s", _r.c.room_key, listed.c.value).label("term")
-    made = select(listed.c.key, term, *ROOM.columns).select_from(_r.outerjoin(listed, true())).where(named_room())
+    columns = (listed.c.key, term, _r.c.room_key, _r.c.pending_from, *ROOM.columns)
+    made = select(*columns).select_from(_r.outerjoin(listed, true())).where(named_room())
     queried_words = made.cte("asked").prefix_with("MATERIALIZED")
     index = table("message_index_terms", column("term"), column("doc"))
     postings = select(func.group_concat(index.c.doc)).where(index.c.term == queried_words.c.term).scalar_subquery()
-    return select(queried_words.c.key, postings, *[queried_words.c[column.name] for column in ROOM.columns])
+    first = func.coalesce(queried_words.c.key, literal_column("0")) == literal_column("0")
+    its = [queried_words.c[column.name] for column in ROOM.columns]
+    return select(queried_words.c.key, postings, *its, case((first, _pending(queried_words.c))))
+
+
+def _pending(room: Any) -> Any:
+    """Select a list of the pending messages of the room, each with the parts of its number and its words."""
+    parts = (_w.c.room_key, _w.c.arrival, _w.c.length, _w.c.words)
+    its = (_w.c.room_key == room.room_key, _w.c.tenant == room.tenant, _w.c.arrival >= room.pending_from, _w.c.pending)
+    return select(texts_in(func.printf("%d %d %d %s", *parts))).where(*its).scalar_subquery()
 
 
 def _in_tsvectors() -> Select[Any]:
@@ -315,6 +331,8 @@ class WordReading(WithWords):
         if not rows:
             return None
         room, records_by_place = ROOM.read(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
+        if fts5:
+            _add_pending(records_by_place, [spell(word) for word in words], read_texts(rows[0][-1]))
         if not records_by_place:
             return no_postings(room, words)
         per_word = [records_by_place.get(place) for place in range(len(words))]
@@ -360,6 +378,24 @@ class WordReading(WithWords):
             more = sum(row.length for row in spelled) - sum(lengths.values())
             rows = await self._sql.fetch(_COUNT, more=more, **here)
             await self._index.put(room, spelled, revision=rows[0][0])
+
+
+def _add_pending(by_place: dict[int, str], words: Sequence[str], pending: Sequence[str]) -> None:
+    """Add the numbers of pending messages to the lists by the places of the words."""
+    places = {word: place for place, word in enumerate(words)}
+    found: dict[int, list[int]] = {}
+    for key, arrival, length, *its in (text.split(" ") for text in pending):
+        number = (int(key) << ARRIVAL_BITS | int(arrival)) << LENGTH_BITS | int(length)
+        for word in filter(None, its):
+            if (place := places.get(word)) is not None:
+                found.setdefault(place, []).append(number)
+    for place, numbers in found.items():
+        indexed = by_place.get(place)
+        if indexed and int(indexed.rpartition(",")[2]) > min(numbers):  # the version before has indexed later ones
+            numbers += map(int, indexed.split(","))
+            indexed = None
+        listed = ",".join(map(str, sorted(numbers)))
+        by_place[place] = f"{indexed},{listed}" if indexed else listed
 
 
 def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:

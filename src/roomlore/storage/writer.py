@@ -16,6 +16,7 @@ from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 from roomlore.storage import schema
 from roomlore.storage.engine import FEW_CHARACTERS, FEW_ROWS, LockedRoom, Row, Statement, among, in_locked_room
+from roomlore.storage.pending import first_pending, settled
 from roomlore.storage.rows import names_text, numbers_text, read_list, to_micros
 from roomlore.storage.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.storage.threads import ThreadTitles
@@ -166,6 +167,7 @@ def _step_statement(linked: Iterable[str] = ()) -> Any:
         "next_arrival": last_arrival,
         "messages": _rooms.c.messages + bindparam("more"),
         "words": _rooms.c.words + bindparam("more_words"),
+        "pending_from": bindparam("new_pending_from", type_=_rooms.c.pending_from.type),
         "last_sent_at": case(
             (last_arrival == bindparam("last") + 1, bindparam("last_sent_at")), else_=_rooms.c.last_sent_at
         ),
@@ -249,15 +251,19 @@ class MessageWriting(WithWords):
             message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
-        words, count = sum(row.length for row in spelled), len(entries)
-        keywords = Counter([word for entry in entries for word in entry.features.keywords])
+        words, count = sum([row.length for row in spelled]), len(entries)
+        pending_from = first_pending(room, entries)
         changes = [
             (_ADD_MESSAGES, message_rows),
             (_ADD_FEATURES, feature_rows),
             (_COUNT_PEOPLE, _speakers(room, entries)),
-            (_COUNT_WORDS, _counted(room, keywords)),
-            self._index.added(room, spelled),
+            self._index.added(room, spelled, pending=pending_from is not None),
         ]
+        if pending_from is None:
+            keywords, settling = await settled(self._sql, room)
+            keywords.update([word for entry in entries for word in entry.features.keywords])
+            changes += [(_COUNT_WORDS, _counted(room, keywords)), *settling]
+        room = self._locks.pending(room, pending_from)
         step = _step(room, entries[-1], added=count, more=count, words=words, linked=linked)
         brief = are_short and len(entries) <= FEW_ROWS
         stored = ROOM.read((await self._sql.write(changes, *step, brief=brief))[0])
@@ -268,7 +274,7 @@ class MessageWriting(WithWords):
     async def replace(self, *, room_id: str, entries: Sequence[Entry]) -> Room:
         """Replace the entries at their arrivals (edits); threads move as in `relink`. Raises `NotFound` if no visible
         message has an entry's arrival and id."""
-        room = self._locks.held(self._tenant, room_id)
+        room = await self._settle(room_id)
         entries = sorted(entries, key=lambda entry: entry.message.arrival)
         old = {row[0]: row for row in await self._stored(room, [entry.message.arrival for entry in entries])}
         _check_there(entries, old)
@@ -308,7 +314,7 @@ class MessageWriting(WithWords):
     async def erase(self, *, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Empty these messages and hide them; id and arrival stay taken. Unknown and already erased arrivals are
         ignored."""
-        room = self._locks.held(self._tenant, room_id)
+        room = await self._settle(room_id)
         rows = await self._stored(room, arrivals) if arrivals else []
         if not rows:
             return await self._step(room, None)
@@ -329,7 +335,7 @@ class MessageWriting(WithWords):
 
     async def restore(self, *, room_id: str, entries: Sequence[Entry]) -> Room:
         """Put erased messages of a locked room back in their places, with these features and links."""
-        room = self._locks.held(self._tenant, room_id)
+        room = await self._settle(room_id)
         if not entries:
             return await self._step(room, None)
         entries = sorted(entries, key=lambda entry: entry.message.arrival)
@@ -390,7 +396,7 @@ class MessageWriting(WithWords):
     async def analyse_anew(self, *, room_id: str, entries: Sequence[Entry], linked: Linked | None = None) -> Room:
         """Replace the features and links of the messages of these entries; nothing else moves, and texts, people and
         times stay. `linked` as in `append`. Raises `NotFound` if no visible message has an entry's arrival and id."""
-        room = self._locks.held(self._tenant, room_id)
+        room = await self._settle(room_id)
         arrivals = [entry.message.arrival for entry in entries]
         old = {row[0]: row for row in await self._stored(room, arrivals)} if entries else {}
         _check_there(entries, old)
@@ -404,6 +410,15 @@ class MessageWriting(WithWords):
         stored = await self._step(room, None, linked=linked)
         await self._index.touch(room, arrivals, revision=stored.revision)
         return stored
+
+    async def _settle(self, room_id: str) -> LockedRoom:
+        """Return the locked room without pending messages; its next step says so."""
+        room = self._locks.held(self._tenant, room_id)
+        keywords, settling = await settled(self._sql, room)
+        await self._count_words(room, keywords)
+        for statement, rows in settling:
+            await self._sql.many(statement, rows)
+        return self._locks.pending(room, None)
 
     def _rows_of(self, room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[Row], list[Row], list[Spelled]]:
         key, tenant = _at(room)
@@ -485,6 +500,7 @@ def _step(
         "added": added,
         "more": more,
         "more_words": words,
+        "new_pending_from": room.pending_from,
         "last": newest.message.arrival if newest else 0,
         "last_sent_at": to_micros(newest.message.dated_at) if newest else None,
         **_params(room),

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
+from itertools import chain
 from types import MappingProxyType
 
 from roomlore.core.evolution.offline.cues import agrees, sense_of
@@ -49,6 +50,11 @@ class Talk:
     def senders(self) -> tuple[str, ...]:
         """The sender ids in order of first speaking."""
         return tuple(dict.fromkeys(entry.message.sender_id for entry in self.entries))
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How many of its messages have each keyword."""
+        return Counter(chain.from_iterable(entry.features.keywords for entry in self.entries))
 
     @cached_property
     def questions(self) -> tuple[Entry, ...]:
@@ -264,10 +270,9 @@ class WordRarity:
 
     def weights(self, talk: Talk) -> dict[str, float]:
         """Return how much each word of the talk tells of it: often used in it, and rare elsewhere."""
-        counts = Counter(word for entry in talk.entries for word in entry.features.keywords)
         return {
             word: self.rarity(word) * (math.log2(count) if count > 1 else _ONCE)
-            for word, count in counts.items()
+            for word, count in talk.counts.items()
             if word not in self.names
         }
 
@@ -278,7 +283,7 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) ->
     for place, entry in enumerate(talk.entries):
         for text in sentences_in(entry, words):
             known = _keywords(text)
-            worth = sum(weights.get(word, 0.0) for word in known)
+            worth = sum([weights.get(word, 0.0) for word in known])
             size = math.sqrt(_SHORT + len(known))
             sentences.append(Sentence(entry, text, (worth / size + 0.01) * (_OPENING if place == 0 else 1.0)))
     return sorted(sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
@@ -315,9 +320,9 @@ def title_of(talk: Talk, words: WordRarity, best: Sequence[Sentence] | None = No
         return ""
     first = _deciding(talk, best) or best[0]
     sentence = shortened(_unaddressed(first.text, words.names), _TITLE)
-    again = Counter(word for entry in talk.entries for word in entry.features.keywords)
-    telling = sorted((word for word in weights if again[word] > 1), key=lambda word: (-weights[word], word))
-    held = set(keywords(sentence))
+    again = [word for word, count in talk.counts.items() if count > 1 and word in weights]
+    telling = sorted(again, key=lambda word: (-weights[word], word))
+    held = set(_keywords(sentence))
     missing = [word for word in telling[:_TITLE_WORDS] if word not in held and word not in sentence.casefold()]
     tail = ", ".join(truncate(word, 24) for word in missing)
     return f"{sentence} ({tail})" if tail else sentence
@@ -329,12 +334,15 @@ def summary_of(entries: Sequence[Entry]) -> str:
     for entry in entries:
         threads[entry.link.thread].append(entry)
     speakers = Speakers(people_of((entry.message for entry in entries), {}))
-    talks = [talk_of(sorted(its, key=lambda member: member.message.arrival)[-_LONGEST:]) for its in threads.values()]
+    talks = [
+        Talk(thread, tuple(sorted(its, key=lambda member: member.message.arrival)[-_LONGEST:]))
+        for thread, its in threads.items()
+    ]
     words = WordRarity.among(talks)
     lines = []
     for talk, its in zip(talks, threads.values(), strict=True):
-        names = dict.fromkeys(speakers.name_of(entry.message.sender_id) for entry in its)
-        lines.append(neutral(f"{title_of(talk, words) or _NO_TITLE} · {', '.join(names)}"))
+        names = map(speakers.name_of, dict.fromkeys([entry.message.sender_id for entry in its]))
+        lines.append(neutral(f"{title_of(talk, words) or _NO_TITLE} · {', '.join(dict.fromkeys(names))}"))
     return "\n".join(lines)
 
 

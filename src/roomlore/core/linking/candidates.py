@@ -1,6 +1,8 @@
 """The earlier messages likely to share a thread with one message, and their compact form in the store."""
 
 import struct
+from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -75,9 +77,9 @@ class ThreadCandidates:
         probabilities: npt.NDArray[np.float64] = np.frombuffer(self._shares(), _SHARE) / WHOLE
         return probabilities
 
-    def by_arrival(self) -> dict[int, float]:
+    def by_arrival(self) -> Mapping[int, float]:
         """Return arrival to probability, ascending."""
-        return dict(zip(self.arrivals.tolist(), self.probabilities.tolist(), strict=True))
+        return _by_arrival(self._packed)
 
     def __len__(self) -> int:
         if not self._packed:
@@ -105,6 +107,13 @@ class ThreadCandidates:
         return (
             f"ThreadCandidates({', '.join(f'{arrival}: {share:.2f}' for arrival, share in self.by_arrival().items())})"
         )
+
+
+@lru_cache(maxsize=16)
+def _by_arrival(packed: bytes) -> Mapping[int, float]:
+    """Read the candidates of a message once for its context, which asks for them several times."""
+    candidates = ThreadCandidates(packed)
+    return dict(zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True))
 
 
 def in_parts(probabilities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

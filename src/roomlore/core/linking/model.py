@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -297,17 +298,18 @@ def select(read_link: Link, max_messages: int) -> list[tuple[int, float]]:
     peaks. It holds the likeliest parent unless something new is likelier. Who rather starts something new gets at most
     `MAX_FOR_NEW` messages, none less likely than `MIN_FOR_NEW`; that may be none.
     """
-    likeliest = sorted(
-        [(share, arrival) for arrival, share in read_link.thread_candidates.by_arrival().items()], reverse=True
-    )
+    mates = read_link.thread_candidates.by_arrival()
+    likeliest = list(mates.items())[::-1]  # of equals, the newer one stays first
+    likeliest.sort(key=itemgetter(1), reverse=True)
+    shares = [share for _, share in likeliest]
     if read_link.kind is LinkKind.NEW:
-        size = best_size([share for share, _ in likeliest], min(max_messages, MAX_FOR_NEW))
-        return [(arrival, share) for share, arrival in likeliest[:size] if share >= MIN_FOR_NEW]
-    chosen = likeliest[: best_size([share for share, _ in likeliest], max_messages)]
-    if read_link.parent not in [arrival for _, arrival in chosen]:
-        parent = [mate for mate in likeliest if mate[1] == read_link.parent]
-        chosen = chosen[: max_messages - len(parent)] + parent if max_messages else []
-    return [(arrival, share) for share, arrival in chosen]
+        size = best_size(shares, min(max_messages, MAX_FOR_NEW))
+        return [mate for mate in likeliest[:size] if mate[1] >= MIN_FOR_NEW]
+    chosen = likeliest[: best_size(shares, max_messages)]
+    parent = read_link.parent or 0
+    if parent in mates and max_messages and parent not in [arrival for arrival, _ in chosen]:
+        chosen = [*chosen[: max_messages - 1], (parent, mates[parent])]
+    return chosen
 
 
 def best_size(shares: Sequence[float], most: int, squared: float = 1.0) -> int:

@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from mmap import ACCESS_COPY, mmap
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -54,6 +55,13 @@ def product(left: Floats, right: Floats) -> Floats:
     for first in range(0, len(left), rows):
         multiply(left[first : first + rows], right, result[first : first + rows])
     return result
+
+
+def _zeros(rows: int, columns: int) -> Floats:
+    """Return zeros that take memory only where they are written, so those of a small room take little. `np.zeros` takes
+    all of it wherever it is given memory that was used before."""
+    own = mmap(-1, 4 * rows * columns, access=ACCESS_COPY)
+    return np.frombuffer(own, np.float32).reshape(rows, columns)
 
 
 class RowWriter(Protocol):
@@ -197,14 +205,14 @@ class RoomWindow:
         self._in_topics = 0
         self._make_rows()
         arrays = [value for value in vars(self).values() if isinstance(value, np.ndarray)]
-        self._array_bytes = sum(array.nbytes for array in arrays if array.base is None)
+        self._array_bytes = self.kin.nbytes + sum(array.nbytes for array in arrays if array.base is None)
 
     def size_bytes(self) -> int:
         """Return the approximate memory size in bytes, without the entries."""
         return self._array_bytes + _SLOT_BYTES * len(self._slots) + _WORD_BYTES * len(self._uses)
 
     def _make_rows(self) -> None:
-        self.kin = np.zeros((ROWS, ROWS), np.float32)
+        self.kin = _zeros(ROWS, ROWS)
         self.numbers = np.zeros((FACTS + len(COUNTS) + len(TRAITS), ROWS), np.float32)
         self.gaps, self.lean, self.began, self.across, self.speakers = self.numbers[:FACTS]
         self.facts = self.numbers[FACTS:]

@@ -90,7 +90,7 @@ def name_of(message: StoredMessage, people: Mapping[str, str]) -> str:
 
 def is_injected(message: Message) -> bool:
     """Return True if roomlore wrote it for a model."""
-    if message.metadata.get(INJECTED) or message.sender_name == INJECTED_NAME:
+    if (message.metadata and message.metadata.get(INJECTED)) or message.sender_name == INJECTED_NAME:
         return True
     return _is_summary(message.text, labelled=message.role is Role.SYSTEM)
 

@@ -5,9 +5,11 @@ searched they stand one after another, with empty rows between them so that mess
 and the statistics are those of the messages that may be shown: nothing else changes a score.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,13 +29,12 @@ from roomlore.core.search.hits import (
     Postings,
     RoomWords,
 )
-from roomlore.core.search.query import spell
+from roomlore.core.search.query import SPELLED
 from roomlore.core.text import alike, fold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 _LIKELY_PARENT = 0.3
-_WORD_BITS = 32
 _NONE, _NO_ODDS, _NOT_ONE = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.bool_)
 _NO_FACTS = MessageFacts(
     revision=0,
@@ -84,38 +85,34 @@ def _words(facts: MessageFacts, rows: FactRows) -> RoomWords | None:
     if rows.words is None or (known is None and facts.arrivals.size):
         return None
     numbers = {} if known is None else known.numbers
-    words, sizes = list[int](), []
-    for text in rows.words:
-        told = text.split(" ") if text else []
-        words += [numbers.setdefault(word, len(numbers)) for word in told]
-        sizes.append(len(told))
-    message_rows = np.repeat(np.arange(facts.arrivals.size, facts.arrivals.size + len(sizes)), sizes)
-    pairs, counts = np.unique(message_rows << _WORD_BITS | np.array(words, np.int64), return_counts=True)
-    columns = (pairs & (1 << _WORD_BITS) - 1, pairs >> _WORD_BITS, np.minimum(counts, MAX_COUNT))
-    added = [column.astype(np.int32) for column in columns]
-    if known is None:
-        return RoomWords(numbers, *added)
-    before = (known.words, known.rows, known.counts)
-    return RoomWords(numbers, *map(np.concatenate, zip(before, added, strict=True)))
+    pairs = [
+        (numbers.setdefault(word, len(numbers)), row, min(count, MAX_COUNT))
+        for row, text in enumerate(rows.words, facts.arrivals.size)
+        if text
+        for word, count in Counter(text.split(" ")).items()
+    ]
+    added = np.fromiter(chain.from_iterable(pairs), np.int32, 3 * len(pairs)).reshape(-1, 3).T.copy()
+    return RoomWords(numbers, added if known is None else np.concatenate((known.table, added), 1))
 
 
 def look_up(facts: MessageFacts, room: Room, words: Sequence[str]) -> Postings:
     """Return the postings of these distinct words in a room whose words are kept with its facts."""
     assert facts.words is not None
     known = facts.words
+    numbers, message_rows, counts = known.table
     place = np.full(len(known.numbers) + 1, -1)
-    place[[known.numbers.get(spell(word), -1) for word in words]] = np.arange(len(words))
+    place[[known.numbers.get(SPELLED[word], -1) for word in words]] = np.arange(len(words))
     place[-1] = -1
-    places_found = place[known.words]
+    places_found = place[numbers]
     found = np.flatnonzero(places_found >= 0)
     found = found[places_found[found].argsort(kind="stable")]
-    rows = known.rows[found]
+    rows = message_rows[found]
     return Postings(
         room=room,
         words=tuple(words),
         ends=np.bincount(places_found[found], minlength=len(words)).cumsum(),
         arrivals=facts.arrivals[rows],
-        counts=known.counts[found].astype(np.int64),
+        counts=counts[found].astype(np.int64),
         lengths=facts.lengths[rows],
     )
 

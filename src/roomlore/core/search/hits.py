@@ -111,16 +111,15 @@ class Postings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomWords:
-    """The indexed words of the messages of a room, one row for each distinct word of a message: the number of the word,
-    the message as an index into the columns of its facts, and how often the word occurs in it.
+    """The indexed words of the messages of a room.
 
-    `numbers`: by word, as `query.spell` writes it. It only grows, so facts of earlier revisions may share it.
+    `numbers`: by word, as `query.spell` writes it. It only grows, so facts of earlier revisions may share it. `table`:
+    a column for each distinct word of a message, in order of messages: the number of the word, the message as an index
+    into the columns of its facts, and how often the word occurs in it.
     """
 
     numbers: dict[str, int]
-    words: NDArray[np.int32]
-    rows: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    table: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -304,8 +304,10 @@ def rank(
     limit: int,
     only: Ints | None = None,
     weights: SearchWeights = WEIGHTS,
+    bare: bool = False,
 ) -> list[Ranked]:
     """Return the messages that answer a question best, best first, at most `limit`; without `dense`, by words alone.
+    `bare`: with their scores alone, without signals, reasons and questions.
 
     `postings` are those of `query.terms`; `dense` has one list for each of `query.embed`; `only` (ascending arrivals)
     restricts the results, not the statistics. If the query asks for nothing but a time, the most informative messages
@@ -333,10 +335,17 @@ def rank(
     if only is not None:
         fused = np.where(np.isin(arrivals, only), fused, 0.0)
     order = _best(fused, limit)
+    if not order.size:
+        return []
+    scores = _scores(order, fused, signals, least=1.0 if query.only_then else _MIN)
+    if bare:
+        return [
+            Ranked(arrival=arrival, score=score, signals={}, reason="")
+            for arrival, score in zip(arrivals[order].tolist(), scores, strict=True)
+        ]
     best = passed.best()
     questions = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
-    least = 1.0 if query.only_then else _MIN
-    return _listed(order, fused, signals, arrivals, questions, least=least)
+    return _listed(order, scores, signals, arrivals, questions)
 
 
 def before_fall(ranked: list[Ranked], query: SearchQuery, *, by_meaning: bool) -> list[Ranked]:
@@ -465,17 +474,21 @@ def _fused(signals: _Signals, passed: Answers, near: Floats | None, w: SearchWei
     return fused if signals.time is None else fused + w.time_alone * signals.time
 
 
-def _listed(
-    order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, questions: Sequence[int | None], *, least: float
-) -> list[Ranked]:
-    """Return the rows in this order, each with the question that it answers. The first score is the best of its kinds
-    of evidence; the others fall with the fused score."""
-    if not order.size:
-        return []
-    columns = [_shown(getattr(signals, name), order) for name in _SHOWN]
-    words, neighbours, meaning, answering = (column[0] for column in columns[:4])
+def _scores(order: Ints, fused: Floats, signals: _Signals, *, least: float) -> list[float]:
+    """Return the scores of the rows in this order: the first is the best of its kinds of evidence, at least `least`;
+    the others fall with the fused score."""
+    kinds = (signals.words, signals.neighbours, signals.meaning, signals.answers)
+    words, neighbours, meaning, answering = (_shown(signal, order[:1])[0] for signal in kinds)
     evidence = min(1.0, max(words + neighbours, meaning, answering, least))
-    scores = (evidence * fused[order] / fused[order[0]]).tolist()
+    scores: list[float] = (evidence * fused[order] / fused[order[0]]).tolist()
+    return scores
+
+
+def _listed(
+    order: Ints, scores: Sequence[float], signals: _Signals, arrivals: Ints, questions: Sequence[int | None]
+) -> list[Ranked]:
+    """Return the rows in this order, each with its score and the question that it answers."""
+    columns = [_shown(getattr(signals, name), order) for name in _SHOWN]
     return [
         Ranked(
             arrival=arrival,

@@ -20,7 +20,7 @@ from roomlore.core.context import (
 )
 from roomlore.core.errors import InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
-from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
+from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, is_placed, may_need, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Explanation, LinkKind, Room, Target
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import check_shown, gone, sees_all_of
@@ -71,13 +71,13 @@ def needs(target: Target, options: ContextOptions) -> float:
     """
     if not (options.context_recall and options.enable_intelligent_memory and options.strategy == "threaded"):
         return 0.0
-    needed = need(target)
-    if needed >= MIN_NEED:
-        return needed
-    message = target.entry.message
+    message, is_asked = target.entry.message, asks(target.entry)
+    needed = need(target) if is_asked or may_need(target) else 0.0
+    if needed >= MIN_NEED or not is_asked or is_placed(target.entry):
+        return needed if needed >= MIN_NEED else 0.0
     least = least_messages(message, target.room, options)
     before = min(target.room.messages, message.arrival) - 1
-    return needed if least and least < before <= MOST_SEARCHED and asks(target.entry) else 0.0
+    return needed if least and least < before <= MOST_SEARCHED else 0.0
 
 
 class TimedRecall:

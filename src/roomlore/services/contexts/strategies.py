@@ -138,7 +138,7 @@ class CandidateReader:
         """Return the messages likely to share the thread of the target, and the older messages it needs."""
         chosen = await self.choice(target, options)
         view = await self.view(target, chosen.entries)
-        return choose_threaded(target.entry, chosen.entries, chosen.chances, scorer(options), view, chosen.reasons)
+        return choose_threaded(view, chosen.chances, scorer(options), chosen.reasons)
 
     async def choice(self, target: Target, options: ContextOptions) -> ThreadedChoice:
         """Return what `threaded` shows. Messages that were deleted since, or are in another platform thread, are left
@@ -295,7 +295,7 @@ class Explainer:
         )
         view = await self.gatherer.view(target, entries)
         weigher = scorer(options)
-        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, reasons))
+        taken = _by_arrival(choose_threaded(view, chosen, weigher, reasons))
         full: Left = "crowded" if len(taken) >= most else "unlikely"
         return [
             _weighed(

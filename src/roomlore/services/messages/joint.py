@@ -1,7 +1,6 @@
 """Messages that come one by one and at once: they are added as one batch, and each gets its own answer."""
 
 from asyncio import CancelledError, Future, Task, create_task, get_running_loop, sleep, wait
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from contextvars import Context, copy_context
 from copy import copy
@@ -86,9 +85,9 @@ class Joint:
         self._add = add
         self._most, self._most_weight = most, most_weight
         self._across = across
-        self._adding: Counter[str] = Counter()
-        self._ours: Counter[str] = Counter()
-        """The rooms that groups write to."""
+        self._adding: dict[str, int] = {}
+        """How many groups are added at each place, and write to each room."""
+        self._ours: dict[str, int] = {}
         self._open: dict[str, _Group] = {}
         self._crowded = False
         """True if others came during the last addition."""
@@ -173,8 +172,9 @@ class Joint:
 
     def _note(self, place: str, room_ids: Iterable[str]) -> None:
         """Note that a group is being added."""
-        self._adding[place] += 1
-        self._ours.update(room_ids)
+        self._adding[place] = self._adding.get(place, 0) + 1
+        for room_id in room_ids:
+            self._ours[room_id] = self._ours.get(room_id, 0) + 1
 
     def _end(self, place: str, room_ids: Iterable[str]) -> None:
         for counter, names in ((self._adding, (place,)), (self._ours, room_ids)):

@@ -130,7 +130,7 @@ def _bytes_of(facts: MessageFacts) -> int:
     people = sum(map(len, facts.sender_ids)) + sum(map(len, facts.sender_names))
     people += _BYTES_A_SENDER * len(facts.sender_ids)
     if facts.words is not None:
-        columns += 3 * facts.words.rows.nbytes + _BYTES_A_WORD * len(facts.words.numbers)
+        columns += facts.words.table.nbytes + _BYTES_A_WORD * len(facts.words.numbers)
     tallies = facts.naming.tallies
     return _BYTES_A_ROOM + columns + people + getsizeof(tallies) + _BYTES_A_TERM * len(tallies)
 
@@ -256,7 +256,7 @@ class MessageSearch(Searching):
         early = partial(_early, arrival=arrival)
         found = await self._found(entry.message.room_id, text, entry.message.at, mode, early, moves=False)
         past, dense = before(found.facts, arrival), found.dense
-        ranked = rank(found.query, postings=found.postings, dense=dense.found, facts=past, limit=limit)
+        ranked = rank(found.query, postings=found.postings, dense=dense.found, facts=past, limit=limit, bare=True)
         return Earlier(ranked=tuple(ranked), facts=past, problem=None if by_words else dense.problem)
 
     async def _found(
@@ -342,7 +342,7 @@ class MessageSearch(Searching):
 
 def _early(facts: MessageFacts, arrival: int) -> Ints | None:
     """Return the arrivals before this one; None if so few come later that the nearest in meaning may include them."""
-    early = before(facts, arrival).arrivals
+    early = facts.arrivals[: facts.arrivals.searchsorted(arrival)]
     return None if facts.arrivals.size - early.size <= _FEW_LATER else early
 
 

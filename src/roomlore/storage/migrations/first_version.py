@@ -71,8 +71,8 @@ _WORDS = {
 
 _NUMBER = "({row}.room_key << 38) | ({row}.arrival << 10) | {row}.length"
 _TERMS = "printf('%xx', {row}.room_key) || replace({row}.words, ' ', printf(' %xx', {row}.room_key))"
-_ENTER = f"INSERT INTO message_index (rowid, words) SELECT {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
-_LEAVE = (
+ENTER = f"INSERT INTO message_index (rowid, words) SELECT {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
+LEAVE = (
     f"INSERT INTO message_index (message_index, rowid, words) "
     f"SELECT 'delete', {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
 )
@@ -111,9 +111,9 @@ _INDEX_OF_WORDS = {
         "CREATE VIRTUAL TABLE message_index "
         "USING fts5 (words, content = '', columnsize = 0, tokenize = \"ascii tokenchars '_'\")",
         "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)",
-        f"CREATE TRIGGER message_words_added AFTER INSERT ON message_words BEGIN {_ENTER.format(row='new')} END",
+        f"CREATE TRIGGER message_words_added AFTER INSERT ON message_words BEGIN {ENTER.format(row='new')} END",
         "CREATE TRIGGER message_words_changed AFTER UPDATE OF length, words ON message_words BEGIN "
-        f"{_LEAVE.format(row='old')} {_ENTER.format(row='new')} END",
+        f"{LEAVE.format(row='old')} {ENTER.format(row='new')} END",
     ),
     "postgresql": (_GIN, _POSTINGS),
 }

@@ -2,11 +2,11 @@
 
 from alembic import op
 
-from roomlore.storage.migrations.topics import TOPICS
+from roomlore.storage.migrations.pending import PENDING
 from roomlore.storage.migrations.words import READ_BEFORE, name_words
 
 revision = READ_BEFORE
-down_revision = TOPICS
+down_revision = PENDING
 
 
 def upgrade() -> None:
