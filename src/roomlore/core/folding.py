@@ -101,4 +101,4 @@ _STACKED = lazy_pattern(r"[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u
 
 def clusters(run: str) -> list[str]:
     """Return the clusters of a run of `UNSPACED`: a syllable is one or two of them, and no word ends inside one."""
-    return _CLUSTER.findall(_STACKED.sub(lambda signs: "".join(sorted(signs[0])), run))
+    return list(map(str, _CLUSTER.findall(_STACKED.sub(lambda signs: "".join(sorted(signs[0])), run))))

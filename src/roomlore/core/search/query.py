@@ -93,7 +93,7 @@ def read_query(
     begun = [] if lines else [span for span in spans if now is None or span.start <= now]
     content = _without_times(text, begun)
     counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(content) + written(content))
-    worth = {
+    worth: Mapping[str, float] = {
         term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
     if in_other_script(content):
