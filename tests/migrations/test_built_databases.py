@@ -49,6 +49,9 @@ def url(request: pytest.FixtureRequest) -> str:
 async def lore(url: str) -> AsyncIterator[roomlore.Lore]:
     settings = roomlore.Settings(vectors="sql")
     async with roomlore.open(url, settings=settings, embedder=HashEmbedder(), background=False) as opened:
+        assert (await opened.index.status()).words == "rebuilding"
+        async for _ in opened.index.rebuild(part="words", resume=True):
+            pass
         yield opened
 
 
