@@ -194,7 +194,8 @@ SPELLED = Memo(spell)
 def indexed_words(message: Message) -> list[str]:
     """Return the words of a message's index entry, repeats kept."""
     text, told = message.text, found_words(message)
-    return terms(message.sender_name or message.sender_id) + terms(text) + written(text) + terms(told) + written(told)
+    words = terms(message.sender_name or message.sender_id) + terms(text) + terms(told)
+    return words if text.isascii() and told.isascii() else words + written(text) + written(told)
 
 
 def passage(message: Message) -> str:
