@@ -576,7 +576,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "text._CONTRACTION": [(["project's"], ["roomlore.strategies"])],
     "text._URL_HOST": [(["https://example.org/x"], ["example.org"])],
     "text._MARKS": [(["e\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301"], ["e\u0301"])],
-    "text._SPELLING": [(["organize", "favourite", "centre", "catalogue", "defence"], ["four", "size", "acre", "sentence"])],
+    "text._SPELLING": [(["organise", "analyze", "favourite", "centre", "catalogue", "defence"], ["four", "noise", "acre", "sentence"])],
     "text._SENTENCE_END": [(["which one, the long one?"], ["我昨天去了第100家店，买了两件衣服，很喜欢"])],
     "text._ABBREVIATION": [(["see e.g."], ["the end."])],
     "text._SIMPLE": [(["tea, 茶！"], ["e\u0301"], "fullmatch")],

@@ -70,9 +70,9 @@ def test_accents_are_optional():
 @pytest.mark.parametrize(
     ("text", "languages"),
     [
-        ("the meeting on friday is off", ("en", "signs", "zh")),
-        ("周五的会取消了", ("en", "signs", "zh")),
-        ("Los Angeles is where we meet, no need to call", ("en", "signs", "zh")),
+        ("the meeting on friday is off", lexicon.always()),
+        ("周五的会取消了", lexicon.always()),
+        ("Los Angeles is where we meet, no need to call", lexicon.always()),
         ("das Treffen am Freitag fällt aus", ("de", "signs")),
         ("la reunión del viernes se cancela", ("es", "signs")),
         ("a reunião de sexta foi cancelada", ("pt", "signs")),

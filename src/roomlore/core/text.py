@@ -294,17 +294,20 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word[-1] == "e" and word[-2] != "e" else word
 
 
-# Where British and American spelling differ: organization and organise, colour, centre, catalogue, defence.
+# Where British and American spelling differ: organise, analyze, colour, centre, catalogue, defence.
 _SPELLING = lazy_pattern(
-    r"(?<=[a-z]{2}[iy])z(?=(?:e[drs]?|ers|ing|ations?|able)\Z)"
+    r"(?<=[a-z][b-df-hj-np-tv-xz]i)s(?=(?:e[drs]?|ers|ing|ations?|able)\Z)"
+    r"|(?<=[a-z]{2}y)z(?=(?:e[drs]?|ers|ing)\Z)"
     r"|(?<=[a-z]{2}o)u(?=r(?:s|ed|ing|ful|able|ites?|hoods?|less|ers?|y|al|ally)?\Z)"
     r"|(?<=[a-z]{2}t)re(?=s?\Z)"
     r"|(?<=[a-z]{3}og)ue(?=s?\Z)"
     r"|(?<=\A(?:defen|offen|licen))c(?=e[ds]?\Z|ing\Z)"
 )
-# The spelling that has the stem of its relatives: humor and humorous, but revise and revision.
-_SPELLED = {"z": "s", "u": "", "re": "er", "ue": "", "c": "s"}
+# The spelling that has the stem of its relatives: organize and organ, analyse and analysis, humor and humorous.
+_SPELLED = {"s": "z", "z": "s", "u": "", "re": "er", "ue": "", "c": "s"}
 _AMERICAN = lexicon.values("british", "en")
+# How words begin that are spelt with an s everywhere.
+_WITH_S = tuple(lexicon.words("with_s", "en"))
 
 
 def stemmed(word: str) -> str:
@@ -313,6 +316,8 @@ def stemmed(word: str) -> str:
 
 
 def _stem_of(word: str) -> str:
+    if word.startswith(_WITH_S):
+        return _snowball.stem(word)
     return _snowball.stem(_SPELLING.sub(lambda part: _SPELLED[part[0]], _AMERICAN.get(word, word)))
 
 
