@@ -45,6 +45,7 @@ from roomlore.storage.rows import (
     from_micros_or_none,
     names_text,
     numbers_text,
+    read_hash,
     read_texts,
     to_micros,
 )

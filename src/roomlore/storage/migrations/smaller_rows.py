@@ -1,9 +1,9 @@
-"""Two forms that take fewer bytes in SQLite than those of the first version. Loads no Alembic, so a new database is made
-quickly.
+"""Two forms that take fewer bytes in SQLite than those of the first version. Loads no Alembic, so a new database is
+made quickly.
 
 - The features of messages are rows of their primary key, not of a second tree beside it.
-- The number of a message in the index of words is its arrival. Before, its room and its length were part of it; but each
-  word begins with its room, so a word and an arrival belong to one message.
+- The number of a message in the index of words is its arrival. Before, its room and its length were part of it; but
+  each word begins with its room, so a word and an arrival belong to one message.
 
 A database of many messages keeps the first forms, as rewriting it would keep others waiting. They are read as well.
 """
