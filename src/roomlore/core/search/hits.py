@@ -97,8 +97,7 @@ class Postings:
     """The positions of a question's words in one room, word after word, each by arrival ascending.
 
     The rows of `words[i]` end at `ends[i]` and begin at the end of the word before. `arrivals`: the message; `counts`:
-    occurrences of the word in it; `lengths`: the number of words of the message. `room` counts the room's messages and
-    words.
+    occurrences of the word in it. `room` counts the room's messages and words.
     """
 
     room: Room
@@ -106,7 +105,6 @@ class Postings:
     ends: Ints
     arrivals: Ints
     counts: Ints
-    lengths: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,4 +266,4 @@ def no_postings(room: Room, words: Sequence[str]) -> Postings:
     """Return the postings of words that occur nowhere."""
     none = np.zeros(0, np.int64)
     ends = np.zeros(len(words), np.int64)
-    return Postings(room=room, words=tuple(words), ends=ends, arrivals=none, counts=none, lengths=none)
+    return Postings(room=room, words=tuple(words), ends=ends, arrivals=none, counts=none)

@@ -246,13 +246,13 @@ def matches(query: SearchQuery, postings: Postings, facts: MessageFacts, weights
     mean = max(postings.room.words / count, 1.0)
     given = dict(zip(query.terms, query.worth, strict=True))
     worth = np.array([given.get(word, 0.0) for word in postings.words]) * _rarity(sizes, count)
-    rows = rows_of(facts, postings.arrivals)
-    length = 1 - weights.length_norm + weights.length_norm * postings.lengths / mean
-    values = postings.counts / (postings.counts + weights.saturation * length)
+    rows, counts = rows_of(facts, postings.arrivals), postings.counts
     terms = np.repeat(np.arange(sizes.size), sizes)
     known = rows >= 0
     if not known.all():
-        rows, terms, values = rows[known], terms[known], values[known]
+        rows, terms, counts = rows[known], terms[known], counts[known]
+    length = 1 - weights.length_norm + weights.length_norm * facts.lengths[rows] / mean
+    values = counts / (counts + weights.saturation * length)
     return Matches(rows=rows, terms=terms, values=values, worth=worth)
 
 
