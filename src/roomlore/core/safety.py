@@ -2,8 +2,7 @@
 stop or avoid, decisions, corrections, dates)."""
 
 import itertools
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
@@ -18,18 +17,9 @@ _GRAVE = lexicon.pattern("grave")
 _TAKEN = lexicon.pattern("taken")
 _DOSE = lexicon.pattern("dose")
 _FORBIDDEN = lexicon.pattern("forbidden")
-
-
-# What a text must contain for a pattern to match: looking for it is many times as fast as the pattern.
-_GRAVE_HINTS = lexicon.words("grave_hint")
-_TAKEN_HINTS = lexicon.words("taken_hint")
-_FACT_HINTS = lexicon.words("fact_hint")
-_ASCII_FACT_HINTS = frozenset(filter(str.isascii, _FACT_HINTS))
-_FORBIDDEN_HINTS = lexicon.words("forbidden_hint")
-
-
-def _matches(pattern: re.Pattern[str], hints: Collection[str], folded: str) -> bool:
-    return any(map(folded.__contains__, hints)) and bool(pattern.search(folded))
+_STOP = lexicon.pattern("stop")
+_CANCELLED = lexicon.pattern("cancellation")
+_DECIDED = lexicon.pattern("decided")
 
 
 def is_declared(category: str) -> bool:
@@ -43,19 +33,31 @@ def is_safety(text: str) -> bool:
     return (is_grave(folded) or is_medication(folded) or forbids(folded)) and not asks(folded)
 
 
+def is_stop(text: str) -> bool:
+    """Return True if a text orders to stop, avoid or undo something, or says that something is cancelled."""
+    folded = head(text)
+    return bool(_STOP.search(folded) or _CANCELLED.search(folded)) and not asks(folded)
+
+
+def is_decision(text: str) -> bool:
+    """Return True if a text states what was decided, or what holds from now on."""
+    folded = head(text)
+    return _DECIDED.search(folded) is not None and not asks(folded)
+
+
 def is_grave(folded: str) -> bool:
     """Return True if a folded text names an allergy, an intolerance or a condition that is dangerous to forget."""
-    return _matches(_GRAVE, _GRAVE_HINTS, folded)
+    return _GRAVE.search(folded) is not None
 
 
 def is_medication(folded: str) -> bool:
     """Return True if a folded text says which medicine somebody takes, or a dose."""
-    return _matches(_TAKEN, _TAKEN_HINTS, folded) or bool(_DOSE.search(folded))
+    return bool(_TAKEN.search(folded) or _DOSE.search(folded))
 
 
 def forbids(folded: str) -> bool:
     """Return True if a folded text says what must never be done."""
-    return _matches(_FORBIDDEN, _FORBIDDEN_HINTS, folded)
+    return _FORBIDDEN.search(folded) is not None
 
 
 SAFETY, DECISION, DATE = 2.5, 0.3, 0.05
@@ -65,11 +67,11 @@ FACT, WHOLE, _MOST_FACTS = 1.4, 1.5, 3
 and the most kinds that count."""
 _ENTIRE = frozenset(("owner", "blocked", "dropped", "measured"))
 
-_STOP = lexicon.pattern("stop")
 _AMOUNT = lexicon.pattern("amount_taken")
-_DECIDED = lexicon.pattern("decided")
 _CHANGED = lexicon.pattern("corrected")
 _WHEN = lexicon.pattern("when")
+_FACT_HINTS = lexicon.words("fact_hint")
+_ASCII_FACT_HINTS = frozenset(filter(str.isascii, _FACT_HINTS))
 # What somebody who takes over needs, by its kind.
 _FACTS = lazy_pattern(
     "|".join(

@@ -394,6 +394,7 @@ _OPENER = lazy_pattern(rf"(?:{_BEFORE})?{_OPENING}")
 # The same behind the end of a word, at the beginning of a clause.
 _LATER_OPENER = lazy_pattern(rf"\W(?:(?<=[.!?;\n,:]) {{0,3}}|{_BEFORE}){_OPENING}")
 _CALLS, _CALL_HINTS = lexicon.pattern("call"), lexicon.words("call_hint")
+_QUESTION = lexicon.pattern("question")
 # A Chinese question, by the words inside it.
 _CHINESE_ASKED = lazy_pattern(lexicon.alternatives("question", "zh"))
 # A character that is in every such question.
@@ -418,6 +419,8 @@ def asks(folded: str) -> bool:
     if "?" in folded and _ASKED.search(folded):
         return True
     if not folded.isascii() and _CHINESE_HINT.search(folded) and _CHINESE_ASKED.search(folded):
+        return True
+    if lexicon.spoken(folded) is not lexicon.always() and _QUESTION.search(folded):
         return True
     return bool(_OPENER.match(folded) or _LATER_OPENER.search(folded)) or (
         has_any(folded, _CALL_HINTS) and _CALLS.search(folded) is not None

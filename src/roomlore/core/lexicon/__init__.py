@@ -1,17 +1,22 @@
 """The words of each language that rules look for, as data: a language is a file beside this module.
 
 An entry has a name, `why` it stands there, and its forms, one a line: `words` are matched as whole words, `parts`
-anywhere. A form is a fragment of a regular expression; `{name}` in it stands for the forms of another entry of the same
-language. Instead of forms, `list` has plain words for look-up, and `values` says what each word stands for. `signs` has
-what belongs to no language, such as emoji, or to all. A language that lacks an entry has no words for it.
+anywhere; what `unless` matches is passed over, such as a denial. A form is a fragment of a regular expression; `{name}`
+in it stands for the forms of another entry, of the same language or of `signs`. Instead of forms, `list` has plain words
+for look-up, and `values` says what each word stands for. `signs` has what belongs to no language, such as emoji, or to
+all. A language that lacks an entry has no words for it.
+
+A language that `spoken` or `script` of `signs` names is read only in texts that have its words or its letters. Its file
+is loaded at the first of them, and accents in its forms are optional.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from functools import cache
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from roomlore.core.patterns import lazy_pattern
 
@@ -19,24 +24,35 @@ from roomlore.core.patterns import lazy_pattern
 _NOTHING = "(?!)"
 # The name of an entry in braces; a count of repetitions in braces has figures.
 _REFERENCE = lazy_pattern(r"\{([a-z_]+)\}")
+# A class of characters, which an accent inside does not end, or a letter beyond ASCII.
+_ACCENTED = lazy_pattern(r"\[[^\]]*\]|[^\W\d_a-zA-Z]")
+# A run of letters.
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_SIGNS = "signs"
+_LIGATURES = {"œ": "oe", "æ": "ae"}
+_FEWEST_SHARED = 2
+"""As many words that English texts have too tell another language."""
+_READ, _SHORT = 400, 40
+"""The characters at the beginning of a text that tell its languages, and those of a short text."""
 
 
 @cache
 def languages() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """Return the entries of each language by their names, the languages in alphabetical order."""
-    names = sorted(file.name for file in files(__name__).iterdir() if file.name.endswith(".toml"))
-    return {name.removesuffix(".toml"): tomllib.loads((files(__name__) / name).read_text("utf-8")) for name in names}
+    return {name: _entries(name) for name in _names()}
 
 
-def pattern(name: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that finds an entry in a text of any language."""
-    return lazy_pattern(alternatives(name), flags)
+def pattern(name: str, flags: int = 0, *, only: str = "", without: str = "") -> re.Pattern[str]:
+    """Return a pattern that finds an entry in a text, in one language only or in those of the text without one. It has
+    the methods `search`, `match`, `findall` and `finditer`; others, such as `sub`, find what is always read only."""
+    return cast("re.Pattern[str]", _Entry(name, flags, (only,) if only else (), without))
 
 
 def alternatives(name: str, *chosen: str) -> str:
-    """Return the regular expression of an entry, with the bounds of words: in some languages, or in all."""
+    """Return the regular expression of an entry, with the bounds of words: in some languages, or in those that are
+    always read."""
     expressions = []
-    for language in chosen or languages():
+    for language in chosen or always():
         if whole := _forms(language, name, "words"):
             expressions.append(rf"\b(?:{whole})\b")
         if parts := _forms(language, name, "parts"):
@@ -50,9 +66,8 @@ def forms(name: str, language: str) -> str:
 
 
 def words(name: str, *chosen: str) -> frozenset[str]:
-    """Return the plain words of an entry, in some languages or in all."""
-    lists = [_entry(language, name).get("list", "") for language in chosen or languages()]
-    return frozenset(word for items in lists for word in (items.split() if isinstance(items, str) else items))
+    """Return the plain words of an entry, in some languages or in those that are always read."""
+    return frozenset(_split(_entry(language, name).get("list", "") for language in chosen or always()))
 
 
 def values(name: str, language: str) -> Mapping[str, Any]:
@@ -63,14 +78,173 @@ def values(name: str, language: str) -> Mapping[str, Any]:
 
 def same_meaning() -> Sequence[Sequence[str]]:
     """Return sets of words of which one may stand for another, the languages together."""
-    return [meaning.split() for meaning in re.split(r" / |\n", _entry("signs", "same_meaning")["values"].strip())]
+    return [meaning.split() for meaning in re.split(r" / |\n", _entry(_SIGNS, "same_meaning")["values"].strip())]
+
+
+@cache
+def always() -> tuple[str, ...]:
+    """Return the languages that are read in every text."""
+    return tuple(name for name in _names() if name not in _vocabulary() and name not in _scripts())
+
+
+@lru_cache(maxsize=1 << 6)
+def spoken(text: str) -> tuple[str, ...]:
+    """Return the languages that a text is read in: those that are always read, and those that it has most words or
+    letters of, or one less; English is left out if it has fewer words."""
+    beginning = text[:_READ].lower()
+    telling, shared = _telling()
+    # Parting at spaces takes a third of the time; marks beside a word matter in a short text only.
+    told = set(beginning.split() if len(beginning) > _SHORT else _WORD.findall(beginning))
+    if not beginning.isascii():
+        told.update(_accents().intersection(beginning))
+    if not telling.isdisjoint(told) or len(told & shared) >= _FEWEST_SHARED:
+        told.update(_WORD.findall(beginning))
+        counts = {language: len(told & vocabulary) for language, vocabulary in _vocabulary().items()}
+        most = max(counts.values())
+        chosen = [language for language, count in counts.items() if count >= max(most - 1, 1)]
+        alone = most > max(1, len(told & _english()))
+        return (*chosen, *((_SIGNS,) if alone else always()))
+    if not beginning.isascii():
+        chosen = [name for name, letters in _scripts().items() if re.search(letters, beginning)]
+        return (*chosen, *always()) if chosen else always()
+    return always()
+
+
+class _Entry:
+    """An entry as a pattern, compiled for each set of languages at the first text that is in them."""
+
+    def __init__(self, name: str, flags: int, chosen: tuple[str, ...], without: str) -> None:
+        self._name, self._flags, self._chosen = name, flags, chosen
+        read = chosen or tuple(language for language in always() if language != without)
+        self.pattern = alternatives(name, *read)
+        self._always = lazy_pattern(self.pattern, flags)
+        self._hints = () if chosen else tuple(words(f"{name}_hint", *read))
+        self._others: dict[tuple[str, ...], _Passing | None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a copy has no pattern yet when it is asked for these
+            raise AttributeError(name)
+        return getattr(self._always, name)
+
+    def search(self, text: str, *span: int) -> re.Match[str] | None:
+        """Return the first match."""
+        if other := self._other(text):
+            return next(other.finditer(text, *span), None)
+        if self._hints:
+            # Looking for a part of all forms is many times as fast as the pattern, and a loop twice as fast as `any`.
+            for hint in self._hints:
+                if hint in text:
+                    return self._always.search(text, *span)
+            return None
+        return self._always.search(text, *span)
+
+    def match(self, text: str, *span: int) -> re.Match[str] | None:
+        """Return the match at the beginning."""
+        if other := self._other(text):
+            first = next(other.finditer(text, *span), None)
+            return first if first and first.start() == (span[0] if span else 0) else None
+        return self._always.match(text, *span)
+
+    def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
+        """Return all matches."""
+        return (self._other(text) or self._always).finditer(text, *span)
+
+    def findall(self, text: str, *span: int) -> list[Any]:
+        """Return the text of all matches, or what their groups hold."""
+        if other := self._other(text):
+            return [match[0] for match in other.finditer(text, *span)]
+        return self._always.findall(text, *span)
+
+    def _other(self, text: str) -> "_Passing | None":
+        """Return the pattern for a text that is in further languages; None for one that is always read."""
+        read = self._chosen or spoken(text)
+        if read is always():
+            return None
+        if read not in self._others:
+            further = self._chosen or any(_entry(name, self._name) for name in read if name not in always())
+            self._others[read] = _Passing(self._name, read, self._flags) if further else None
+        return self._others[read]
+
+
+class _Passing:
+    """An entry in some languages, without what it passes over."""
+
+    def __init__(self, name: str, read: Sequence[str], flags: int) -> None:
+        passed = "|".join(filter(None, (_forms(language, name, "unless") for language in read)))
+        self._pattern = re.compile(f"(?:{passed or _NOTHING})|(?P<hit>{alternatives(name, *read)})", flags)
+
+    def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
+        """Yield the matches that are not passed over."""
+        return (match for match in self._pattern.finditer(text, *span) if match["hit"] is not None)
+
+
+@cache
+def _names() -> Sequence[str]:
+    names = (file.name for file in files(__name__).iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+@cache
+def _entries(language: str) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((files(__name__) / f"{language}.toml").read_text("utf-8"))
 
 
 def _entry(language: str, name: str) -> Mapping[str, Any]:
-    return languages()[language].get(name, {})
+    return _entries(language).get(name, {})
+
+
+@cache
+def _scripts() -> Mapping[str, str]:
+    """Return the letters by which a language is known."""
+    return {language: letters for language, letters in values("script", _SIGNS).items() if language in _names()}
+
+
+@cache
+def _vocabulary() -> Mapping[str, frozenset[str]]:
+    """Return the words by which each language is known, with and without their accents."""
+    lists = [(name, _split((held,))) for name, held in values("spoken", _SIGNS).items() if name in _names()]
+    return {language: frozenset((*held, *(_plain(word) for word in held if len(word) > 1))) for language, held in lists}
+
+
+@cache
+def _telling() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words of other languages that no English text has, and those that some have."""
+    held = frozenset[str]().union(*_vocabulary().values()) - _english()
+    shared = held & frozenset(_split((_entry(_SIGNS, "also_english")["list"],)))
+    return held - shared, shared
+
+
+@cache
+def _accents() -> frozenset[str]:
+    return frozenset(letter for letter in frozenset().union(*_vocabulary().values()) if letter > "\x7f" and len(letter) < 2)
+
+
+@cache
+def _english() -> frozenset[str]:
+    return frozenset(_split((_entry("en", "stop_word")["list"],)))
+
+
+def _split(lists: Iterable[str | Sequence[str]]) -> list[str]:
+    return [word for items in lists for word in (items.split() if isinstance(items, str) else items)]
+
+
+def _plain(word: str) -> str:
+    """Return a word without its accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
 
 
 def _forms(language: str, name: str, key: str) -> str:
     """Return forms of an entry as alternatives, with those of the entries that they name."""
-    lines = _entry(language, name).get(key, "").splitlines()
-    return _REFERENCE.sub(lambda named: forms(named[1], language), "|".join(lines))
+    joined = "|".join(_entry(language, name).get(key, "").splitlines())
+    if language in _vocabulary():
+        joined = _ACCENTED.sub(_either, joined)
+    return _REFERENCE.sub(lambda ref: forms(ref[1], language if _entry(language, ref[1]) else _SIGNS), joined)
+
+
+def _either(written: re.Match[str]) -> str:
+    """Return a letter with or without its accent, also as ae, oe or ue; a class of characters with both."""
+    letters = written[0]
+    if letters[0] == "[":
+        return letters[:-1] + "".join(_plain(letter) for letter in letters if letter > "\x7f") + "]"
+    plain = _LIGATURES.get(letters) or _plain(letters)
+    return f"(?:{letters}|{plain}e?)" if letters in "äöü" else f"(?:{letters}|{plain})"

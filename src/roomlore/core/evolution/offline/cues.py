@@ -23,8 +23,7 @@ class _Cue(NamedTuple):
 
 
 def _cue(purpose: Purpose, weight: float) -> _Cue:
-    spaced = lexicon.alternatives(purpose, *(language for language in lexicon.languages() if language != "zh"))
-    return _Cue(purpose, weight, lazy_pattern(spaced), lazy_pattern(lexicon.alternatives(purpose, "zh")))
+    return _Cue(purpose, weight, lexicon.pattern(purpose, without="zh"), lazy_pattern(lexicon.alternatives(purpose, "zh")))
 
 
 CLOCK = lexicon.pattern("clock_time")
@@ -58,7 +57,7 @@ _POINTING = lexicon.pattern("pointing")
 # A Chinese character.
 _HAN_RUN = lazy_pattern(f"[{HAN}]")
 # What counts as a word: one character of Chinese, a run of letters otherwise.
-_WORDS = lazy_pattern(rf"[{HAN}]|[a-z0-9'’]+")
+_WORDS = lazy_pattern(rf"[{HAN}]|(?:[^\W_{HAN}]|['’])+")
 _ECHOES = lexicon.pattern("echo")
 _FIRM = frozenset(("change", "cancellation"))
 _LASTING = frozenset(("change", "cancellation", "decision", "role", "habit", "person"))
