@@ -106,7 +106,9 @@ def spoken(text: str) -> tuple[str, ...]:
         return (*chosen, *((_SIGNS,) if alone else always()))
     if not beginning.isascii():
         chosen = [name for name, letters in _scripts().items() if re.search(letters, beginning)]
-        return (*chosen, *always()) if chosen else always()
+        # Chinese words mean other things in Japanese.
+        rest = tuple(name for name in always() if name != "zh") if _japanese().search(beginning) else always()
+        return (*chosen, *rest) if chosen else always()
     return always()
 
 
@@ -197,6 +199,12 @@ def _entry(language: str, name: str) -> Mapping[str, Any]:
 def _scripts() -> Mapping[str, str]:
     """Return the letters by which a language is known."""
     return {language: letters for language, letters in values("script", _SIGNS).items() if language in _names()}
+
+
+@cache
+def _japanese() -> re.Pattern[str]:
+    """Return the pattern of a text that is in Japanese alone."""
+    return re.compile(alternatives("japanese", _SIGNS), re.DOTALL)
 
 
 @cache
