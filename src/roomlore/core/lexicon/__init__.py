@@ -90,7 +90,7 @@ def always() -> tuple[str, ...]:
 @lru_cache(maxsize=1 << 6)
 def spoken(text: str) -> tuple[str, ...]:
     """Return the languages that a text is read in: those that are always read, and those that it has most words or
-    letters of, or one less; English is left out if it has fewer words."""
+    letters of; English is left out if it has fewer words."""
     beginning = text[:_READ].lower()
     telling, shared = _telling()
     # Parting at spaces takes a third of the time; marks beside a word matter in a short text only.
@@ -101,7 +101,7 @@ def spoken(text: str) -> tuple[str, ...]:
         told.update(_WORD.findall(beginning))
         counts = {language: len(told & vocabulary) for language, vocabulary in _vocabulary().items()}
         most = max(counts.values())
-        chosen = [language for language, count in counts.items() if count >= max(most - 1, 1)]
+        chosen = [language for language, count in counts.items() if count == most]
         alone = most > max(1, len(told & _english()))
         return (*chosen, *((_SIGNS,) if alone else always()))
     if not beginning.isascii():
