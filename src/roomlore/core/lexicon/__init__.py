@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, cast
 
-from roomlore.core.patterns import lazy_pattern
+from roomlore.core.patterns import LazyPattern, lazy_pattern
 
 # It matches nothing.
 _NOTHING = "(?!)"
@@ -45,7 +45,7 @@ def languages() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
 def pattern(name: str, flags: int = 0, *, only: str = "", without: str = "") -> re.Pattern[str]:
     """Return a pattern that finds an entry in a text, in one language only or in those of the text without one. It has
     the methods `search`, `match`, `findall` and `finditer`; others, such as `sub`, find what is always read only."""
-    return cast("re.Pattern[str]", _Entry(name, flags, (only,) if only else (), without))
+    return cast("re.Pattern[str]", _Entry(name, flags, only, without))
 
 
 def alternatives(name: str, *chosen: str) -> str:
@@ -90,7 +90,7 @@ def always() -> tuple[str, ...]:
 @lru_cache(maxsize=1 << 6)
 def spoken(text: str) -> tuple[str, ...]:
     """Return the languages that a text is read in: those that are always read, and those that it has most words or
-    letters of; English is left out if it has fewer words."""
+    letters of, unless English has more; English is left out if it has fewer."""
     beginning = text[:_READ].lower()
     telling, shared = _telling()
     # Parting at spaces takes a third of the time; marks beside a word matter in a short text only.
@@ -100,10 +100,10 @@ def spoken(text: str) -> tuple[str, ...]:
     if not telling.isdisjoint(told) or len(told & shared) >= _FEWEST_SHARED:
         told.update(_WORD.findall(beginning))
         counts = {language: len(told & vocabulary) for language, vocabulary in _vocabulary().items()}
-        most = max(counts.values())
-        chosen = [language for language, count in counts.items() if count == most]
-        alone = most > max(1, len(told & _english()))
-        return (*chosen, *((_SIGNS,) if alone else always()))
+        most, english = max(counts.values()), len(told & _english())
+        if most >= english:
+            chosen = [language for language, count in counts.items() if count == most]
+            return (*chosen, *((_SIGNS,) if most > max(1, english) else always()))
     if not beginning.isascii():
         chosen = [name for name, letters in _scripts().items() if re.search(letters, beginning)]
         # Chinese words mean other things in Japanese.
@@ -112,72 +112,78 @@ def spoken(text: str) -> tuple[str, ...]:
     return always()
 
 
-class _Entry:
-    """An entry as a pattern, compiled for each set of languages at the first text that is in them."""
+class _Entry(LazyPattern):
+    """An entry as a pattern, compiled for each language at the first text that is in it."""
 
-    def __init__(self, name: str, flags: int, chosen: tuple[str, ...], without: str) -> None:
-        self._name, self._flags, self._chosen = name, flags, chosen
-        read = chosen or tuple(language for language in always() if language != without)
-        self.pattern = alternatives(name, *read)
-        self._always = lazy_pattern(self.pattern, flags)
-        self._hints = () if chosen else tuple(words(f"{name}_hint", *read))
-        self._others: dict[tuple[str, ...], _Passing | None] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # a copy has no pattern yet when it is asked for these
-            raise AttributeError(name)
-        return getattr(self._always, name)
+    def __init__(self, name: str, flags: int, only: str, without: str) -> None:
+        read = (only,) if only else tuple(language for language in always() if language != without)
+        super().__init__(alternatives(name, *read), flags)
+        self._name, self._only = name, only
+        self._always = lazy_pattern(alternatives(name, *read), flags)
+        self._hints = () if only else tuple(words(f"{name}_hint", *read))
+        self._further: dict[tuple[str, ...], Sequence[_Passing]] = {}
 
     def search(self, text: str, *span: int) -> re.Match[str] | None:
         """Return the first match."""
-        if other := self._other(text):
-            return next(other.finditer(text, *span), None)
-        if self._hints:
-            # Looking for a part of all forms is many times as fast as the pattern, and a loop twice as fast as `any`.
-            for hint in self._hints:
-                if hint in text:
-                    return self._always.search(text, *span)
-            return None
-        return self._always.search(text, *span)
+        if further := self._patterns(text):
+            return next((match for each in further for match in each.finditer(text, *span)), None)
+        if not self._hints:
+            return self._always.search(text, *span)
+        # Looking for a part of all forms is many times as fast as the pattern, and a loop twice as fast as `any`.
+        for hint in self._hints:
+            if hint in text:
+                return self._always.search(text, *span)
+        return None
 
     def match(self, text: str, *span: int) -> re.Match[str] | None:
         """Return the match at the beginning."""
-        if other := self._other(text):
-            first = next(other.finditer(text, *span), None)
-            return first if first and first.start() == (span[0] if span else 0) else None
+        if further := self._patterns(text):
+            at = span[0] if span else 0
+            return next((match for each in further for match in each.finditer(text, *span) if match.start() == at), None)
         return self._always.match(text, *span)
 
     def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
         """Return all matches."""
-        return (self._other(text) or self._always).finditer(text, *span)
+        if further := self._patterns(text):
+            return (match for each in further for match in each.finditer(text, *span))
+        return self._always.finditer(text, *span)
 
     def findall(self, text: str, *span: int) -> list[Any]:
         """Return the text of all matches, or what their groups hold."""
-        if other := self._other(text):
-            return [match[0] for match in other.finditer(text, *span)]
+        if further := self._patterns(text):
+            return [match[0] for each in further for match in each.finditer(text, *span)]
         return self._always.findall(text, *span)
 
-    def _other(self, text: str) -> "_Passing | None":
-        """Return the pattern for a text that is in further languages; None for one that is always read."""
-        read = self._chosen or spoken(text)
+    def _patterns(self, text: str) -> "Sequence[_Passing]":
+        """Return the patterns for a text that is in further languages; none for one that is always read."""
+        read = (self._only,) if self._only else spoken(text)
         if read is always():
-            return None
-        if read not in self._others:
-            further = self._chosen or any(_entry(name, self._name) for name in read if name not in always())
-            self._others[read] = _Passing(self._name, read, self._flags) if further else None
-        return self._others[read]
+            return ()
+        if read not in self._further:
+            self._further[read] = tuple(self._of(read))
+        return self._further[read]
+
+    def _of(self, read: Sequence[str]) -> "Iterator[_Passing]":
+        """Yield the patterns for some languages; none if the further ones of them lack the entry."""
+        if self._only or any(_entry(language, self._name) for language in read if language not in always()):
+            for language in read:
+                if _entry(language, self._name):
+                    yield _passing(self._name, language, self._flags)
 
 
 class _Passing:
-    """An entry in some languages, without what it passes over."""
+    """An entry in one language, without what it passes over."""
 
-    def __init__(self, name: str, read: Sequence[str], flags: int) -> None:
-        passed = "|".join(filter(None, (_forms(language, name, "unless") for language in read)))
-        self._pattern = re.compile(f"(?:{passed or _NOTHING})|(?P<hit>{alternatives(name, *read)})", flags)
+    def __init__(self, name: str, language: str, flags: int) -> None:
+        passed = _forms(language, name, "unless") or _NOTHING
+        self._pattern = re.compile(f"(?:{passed})|(?P<hit>{alternatives(name, language)})", flags)
 
     def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
         """Yield the matches that are not passed over."""
         return (match for match in self._pattern.finditer(text, *span) if match["hit"] is not None)
+
+
+_passing = cache(_Passing)
 
 
 @cache
@@ -229,7 +235,7 @@ def _accents() -> frozenset[str]:
 
 @cache
 def _english() -> frozenset[str]:
-    return frozenset(_split((_entry("en", "stop_word")["list"],)))
+    return frozenset(word for word in words("stop_word", "en") if len(word) > 1 or word in "ai")
 
 
 def _split(lists: Iterable[str | Sequence[str]]) -> list[str]:
