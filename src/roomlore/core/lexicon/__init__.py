@@ -259,6 +259,7 @@ def _either(written: re.Match[str]) -> str:
     """Return a letter with or without its accent, also as ae, oe or ue; a class of characters with both."""
     letters = written[0]
     if letters[0] == "[":
-        return letters[:-1] + "".join(_plain(letter) for letter in letters if letter > "\x7f") + "]"
+        at = 2 if letters[1] == "^" else 1
+        return letters[:at] + "".join(_plain(each) for each in letters if each > "\x7f" and each.isalpha()) + letters[at:]
     plain = _LIGATURES.get(letters) or _plain(letters)
     return f"(?:{letters}|{plain}e?)" if letters in "äöü" else f"(?:{letters}|{plain})"

@@ -10,7 +10,7 @@ from roomlore.core import lexicon
 from roomlore.core.evolution.offline.reading import keys_of
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import is_safety
-from roomlore.core.text import HAN, KANA, asks, fold, greets, sentences, thanks
+from roomlore.core.text import HAN, HANGUL, KANA, asks, fold, greets, sentences, thanks
 
 Purpose = Literal["change", "cancellation", "decision", "rule", "habit", "role", "person", "plan"]
 
@@ -57,7 +57,7 @@ _POINTING = lexicon.pattern("pointing")
 # A Chinese character.
 _HAN_RUN = lazy_pattern(f"[{HAN}]")
 # What counts as a word: one character of Chinese or Japanese, a run of letters otherwise.
-_WORDS = lazy_pattern(rf"[{HAN}{KANA}]|(?:[^\W_{HAN}{KANA}]|['’])+")
+_WORDS = lazy_pattern(rf"[{HAN}{KANA}]|[a-z0-9'’\u00df-\u024f\u0400-\u052f{HANGUL}]+")
 _ECHOES = lexicon.pattern("echo")
 _FIRM = frozenset(("change", "cancellation"))
 _LASTING = frozenset(("change", "cancellation", "decision", "role", "habit", "person"))
