@@ -14,12 +14,12 @@ from roomlore_testkit.model_server import Asked, ModelServer, Script
 from tuned import apart, tuned
 
 
-def reply_settings(*servers: ModelServer, **more: Any) -> Settings:
-    """A model `chat` whose providers are these servers, in order."""
+def reply_settings(*servers: ModelServer, model: str = "{name}-model", **more: Any) -> Settings:
+    """A model `chat` whose providers are these servers, in order. `model`: its name there."""
     names = [f"p{number}" for number in range(len(servers))]
     return Settings(
         providers={name: {"base_url": server.url} for name, server in zip(names, servers, strict=True)},
-        models={"chat": {"providers": [{"name": name, "model_id": f"{name}-model"} for name in names]}},
+        models={"chat": {"providers": [{"name": name, "model_id": model.format(name=name)} for name in names]}},
         **more,
     )
 

@@ -1,4 +1,5 @@
 import json
+import math
 import time
 
 import pytest
@@ -46,6 +47,34 @@ def test_a_malformed_answer_says_what_it_says():
                 told = zip(answer.rejected, malformed.reasons, strict=True)
                 assert all(reason in one.reason for one, reason in told)
                 assert all(len(one.text) <= 120 and one.line >= 1 for one in answer.rejected)
+
+
+ALMOST_NUMBERS = {
+    "0.8": 0.8,
+    "8e-1": 0.8,
+    ".8": 0.8,
+    "80%": 0.8,
+    "８０ ％": 0.8,
+    '"0.8"': 0.8,
+    '"0,8"': 0.8,
+    '" 80 %"': 0.8,
+    "null": None,
+    "1.5": 1.5,
+    "NaN": math.nan,
+    "true": math.nan,
+    '"high"': math.nan,
+    "[0.8]": math.nan,
+    "1e999": math.inf,
+    "9" * 6000: math.inf,
+}
+
+
+@pytest.mark.parametrize(("written", "confidence"), ALMOST_NUMBERS.items(), ids=lambda value: f"{value!s:.9}")
+def test_a_confidence_that_is_almost_a_number_keeps_its_fact(written, confidence):
+    line = '{"action": "create", "statement": "Likes tea", "evidence": ["c1"], "confidence": ' + written + "}"
+    answer = read_answer(line)
+    assert not answer.rejected
+    assert [operation.confidence for operation in answer.operations] == pytest.approx([confidence], nan_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -324,6 +324,13 @@ def test_at_most_eight_memories_are_made_at_once():
         ("5月31日之后", date(2026, 5, 31)),
         ("by the 1st of april", date(2026, 4, 1)),
         ("the 2nd", date(2026, 4, 2)),
+        ("la cena pasa al viernes", date(2026, 3, 6)),
+        ("das treffen ist am 1. februar", date(2026, 2, 1)),
+        ("on se voit demain à 15h", date(2026, 3, 4)),
+        ("a consulta foi para quinta-feira", date(2026, 3, 5)),
+        ("переносим на 20 марта", date(2026, 3, 20)),
+        ("会議は来週の金曜日になりました", date(2026, 3, 13)),
+        ("회의는 모레로 바뀌었어", date(2026, 3, 5)),
     ],
 )
 def test_days_that_are_named_get_their_date(text, day):
@@ -334,7 +341,9 @@ def test_a_number_that_the_next_month_lacks_is_a_day_of_the_month_after_it():
     assert [found for _, found in future_days("the 30th", date(2026, 1, 31))] == [date(2026, 3, 30)]
 
 
-@pytest.mark.parametrize("text", ["every friday", "每周五晚上", "mondays", "on 31 june", "version 3.2"])
+@pytest.mark.parametrize(
+    "text", ["every friday", "每周五晚上", "mondays", "on 31 june", "version 3.2", "los viernes", "ayer"]
+)
 def test_what_recurs_or_does_not_exist_is_no_day(text):
     assert list(future_days(text, date(2026, 3, 3))) == []
 

@@ -4,7 +4,7 @@ import pytest
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.safety import DECISION, SAFETY, importance
+from roomlore.core.safety import DATE, DECISION, FACT, SAFETY, importance
 from roomlore.core.summary import accepted, completed, echoes, extract
 from roomlore.core.summary.corrections import corrected
 from roomlore.core.summary.sentences import SpeakerText
@@ -180,7 +180,9 @@ def test_weights():
     assert importance("don't use the lift, someone got stuck") == SAFETY
     assert importance("12床的地西泮停掉 立刻停") == SAFETY
     assert importance("从下周起周二店休") == DECISION
-    assert importance("I love pasta") == 0
+    assert importance("I love pasta") == importance("me encanta la pasta") == 0
+    assert importance("la entrega es el 5 de marzo") == importance("the handover is on march 5") == FACT
+    assert importance("wir sehen uns morgen") == importance("see you tomorrow then") == DATE
     assert importance("is she allergic to nuts?") == 0
 
 

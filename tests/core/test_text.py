@@ -24,6 +24,7 @@ from roomlore.core.text import (
     sentences,
     singular,
     stem,
+    stemmed,
     terms,
     truncate,
     words,
@@ -98,6 +99,43 @@ class TestWords:
     def test_one_stem_for_all_forms(self):
         for family in ("install installs installed installing", "update updated updating", "code coded coding codes"):
             assert len({stem(form) for form in family.split()}) == 1, family
+
+    @pytest.mark.parametrize(
+        "family",
+        [
+            "organisation organization organise organizing organised",
+            "colour color colours colored colourful",
+            "favourite favorite",
+            "centre center centres centers",
+            "catalogue catalog",
+            "defence defense defensive",
+            "licence license",
+            "analyse analyze analysed",
+            "grey gray",
+            "programme program programmes",
+            "precise precisely precision",
+            "revise revision",
+        ],
+    )
+    def test_british_and_american_spelling_have_one_stem(self, family):
+        assert len({stemmed(form) for form in family.split()}) == 1
+        assert len({term for form in family.split() for term in terms(form)}) == 1
+
+    def test_spelling_leaves_other_words(self):
+        words = "four hours your tour prise size citizen acre fence vogue"
+        assert stemmed("flour") != stemmed("floor")
+        assert [stemmed(word) for word in words.split()] == [
+            "four",
+            "hour",
+            "your",
+            "tour",
+            "prise",
+            "size",
+            "citizen",
+            "acr",
+            "fenc",
+            "vogu",
+        ]
 
     def test_stems_leave_what_only_looks_like_a_suffix(self):
         for word in ("string", "thing", "need", "speed", "bus", "this", "status", "glass", "x86", "été"):

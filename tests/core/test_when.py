@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import NOW, meaning
 
-from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness
+from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness, moment
 from roomlore.core.dates.spans import time_spans
 from roomlore_testkit.case_table import all_cases
 
@@ -64,6 +64,37 @@ def test_depends_on_the_day_it_is_asked():
         for now, question, expected in DAYS_ASKED:
             with case(now.date(), question):
                 assert meaning(question, now=now) == expected
+
+
+ENDS = [
+    ("December 25", "2024-12-26", "2023-12-25"),
+    ("十二月二十五日", "2024-12-26", "2023-12-25"),
+    ("friday", "2024-06-15", "2024-06-07"),
+    ("周五", "2024-06-15", "2024-06-07"),
+    ("Wednesday", "2024-06-13", "2024-06-05"),
+    ("on June 12", "2024-06-13", "2024-06-12"),
+    ("in May", "2025-06-01", "2024-05-01"),
+    ("月底", "2024-07-01", "2024-05-21"),
+    ("国庆", "2024-10-08", "2023-10-01"),
+    ("除夕", "2025-01-29", "2024-02-09"),
+    ("Feb 29", "2028-03-01", "2024-02-29"),
+    ("last Friday", "2024-06-08", "2024-06-07"),
+    ("el viernes", "2024-06-15", "2024-06-07"),
+    ("5. März", "2025-03-06", "2024-03-05"),
+    ("в пятницу", "2024-06-15", "2024-06-07"),
+    ("金曜日", "2024-06-15", "2024-06-07"),
+]
+
+
+def test_an_end_on_a_day_without_a_year_is_to_come_and_a_beginning_was():
+    with all_cases() as case:
+        for words, end, start in ENDS:
+            with case(words):
+                read = [
+                    moment("x", words, now=NOW, zone=UTC, edge=edge, may_come=may_come).date().isoformat()
+                    for edge, may_come in (("end", True), ("start", True), ("start", False))
+                ]
+                assert read == [end, start, start]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from roomlore.adapters.tokens import ENCODINGS, EncodingTokens
+from roomlore.adapters.tokens import EncodingTokens
 
 GOLD = (Path(__file__).parent / "tokens.jsonl").read_text(encoding="utf-8")
 LINES = [json.loads(line) for line in GOLD.split("\n") if line]
 TEXTS = [line["text"] * line.get("times", 1) for line in LINES]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
 def test_counts_are_those_of_tiktoken(encoding):
     counts = EncodingTokens(encoding).count(TEXTS)
     counted = zip(LINES, counts, strict=True)

@@ -33,7 +33,7 @@ from roomlore.core import privacy as privacy_messages
 from roomlore.core import summary as summary_answers
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
-from roomlore.core.dates import chinese
+from roomlore.core.dates import chinese, languages
 from roomlore.core.dates.spans import time_spans
 from roomlore.core.digest import talks as digest_talks
 from roomlore.core.digest import talks as digest_wording
@@ -412,6 +412,11 @@ READERS: dict[str, Reader] = {
     "core.text:truncate": lambda text: core_text.truncate(text, len(text) - 1),
     "core.text:words": core_text.words,
     "core.dates.chinese:start": lambda text: chinese.start(text, 0),
+    "core.dates.languages:is_japanese": languages.is_japanese,
+    "core.dates.languages:languages_in": languages.languages_in,
+    "core.dates.languages:names_date": languages.names_date,
+    "core.dates.languages:names_time": languages.names_time,
+    "core.dates.languages:times_ahead": lambda text: list(languages.times_ahead(text, _NOW.date())),
     "core.dates.spans:time_spans": lambda text: time_spans(text, now=_NOW),
     **{f"importers.{name}:read": reader for name, reader in IMPORTERS.items()},
     "importers.irc:is_log_line": irc.is_log_line,

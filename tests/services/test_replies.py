@@ -9,6 +9,7 @@ import pytest
 import roomlore
 from reply_rig import asks, chat, counted, gathered, kinds, last, recalling, replying, system, text_of
 from roomlore import Conflict, InvalidInput, NotFound, ReplyStarted, Role, Tool, ToolResult
+from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Message
 from roomlore.core.replies.reply import REPLY, reply_ids
@@ -246,6 +247,22 @@ async def test_a_long_session_asks_for_its_checkpoint(monkeypatch):
         assert started.prompt_tokens <= 200
         session = (await lore.sessions.page())[0]
         assert session.due is not None or session.checkpoint is not None
+
+
+@pytest.mark.parametrize("model", ["qwen3.5-32b", "gpt-5.4-mini", "Qwen/Qwen3-8B", "meta-llama/Llama-3.3-70B"])
+async def test_a_prompt_full_of_digits_fits_the_window_of_a_model_known_by_name(model):
+    async with replying(["Noted."], model=model) as (lore, server):
+        for number in range(40):
+            figures = " ".join(str(10**11 + 7_919**2 * number + step) for step in range(9))
+            await lore.sessions.write_turn("r", "ann", "assistant", f"order {figures}", f"sent {figures}")
+        started = (await gathered(lore, asks(), model_context_window=2_000, max_tokens=500))[0]
+        assert isinstance(started, ReplyStarted)
+        texts = [message["content"] for message in server.requests[0].body["messages"]]
+        digits = sum(map(str.isdigit, "".join(texts)))
+        each = digits if "wen" in model else 0
+        assert max(each, sum(EncodingTokens("o200k_base").count(texts))) <= 1_500
+        assert (started.truncated, started.prompt_tokens <= 1_500) == (True, True)
+        assert digits > (1_500 if model.startswith("gpt") else 700), "the window is used"
 
 
 async def test_a_room_without_a_session_gets_none():

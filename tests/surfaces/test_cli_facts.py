@@ -180,9 +180,16 @@ def test_a_fact_that_has_ended_is_listed_when_asked_for():
     assert json.loads(run(*search).stdout)["hits"] == []
     assert len(json.loads(run(*search, "--ended").stdout)["hits"]) == 1
     assert "the end of 2024-05-01" in run("memory", "show", made["memory_id"]).stdout
-    for words in ("tomorrow", "明天"):
+    for words, days in (
+        ("tomorrow", 1),
+        ("明天", 1),
+        ("friday", 0),
+        ("周五", 0),
+        ("el viernes", 0),
+        ("December 25", 0),
+    ):
         later = asked("update", made["memory_id"], "--valid-until", words)["valid_until"]
-        assert datetime.fromisoformat(later) > datetime.now(UTC) + timedelta(days=1)
+        assert datetime.fromisoformat(later) > datetime.now(UTC) + timedelta(days=days)
     assert asked("update", made["memory_id"], "--valid-until", "")["valid_until"] is None
     assert "Is in Rome" in run("facts", "list", ANNA).stdout
     run("facts", "update", made["memory_id"], "--valid-until", "now")

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Sequence
 
 from roomlore.core import lexicon
+from roomlore.core.dates.languages import names_date, names_time
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import asks, greets, head, rarity, roots
 
@@ -99,11 +100,12 @@ def importance(text: str) -> float:
     hints = _ASCII_FACT_HINTS if folded.isascii() else _FACT_HINTS
     told = _NUMBER.search(folded) or any(hint in folded for hint in hints)
     kinds = {match.lastgroup for match in _FACTS.finditer(folded)} if told else set[str | None]()
+    kinds |= {"date"} if told and names_date(folded) else set()
     facts = WHOLE if kinds & _ENTIRE else FACT if kinds else 0.0
     facts += FACT * (min(len(kinds), _MOST_FACTS) - 1) if kinds else 0.0
     if _DECIDED.search(folded) or _CHANGED.search(folded):
         return DECISION + facts
-    return facts or (DATE if _WHEN.search(folded) else 0.0)
+    return facts or (DATE if _WHEN.search(folded) or names_time(folded) else 0.0)
 
 
 class Coverage:

@@ -288,9 +288,26 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word[-1] == "e" and word[-2] != "e" else word
 
 
+# Where British and American spelling differ: organization and organise, colour, centre, catalogue, defence.
+_SPELLING = lazy_pattern(
+    r"(?<=[a-z]{2}[iy])z(?=(?:e[drs]?|ers|ing|ations?|able)\Z)"
+    r"|(?<=[a-z]{2}o)u(?=r(?:s|ed|ing|ful|able|ites?|hoods?|less|ers?|y|al|ally)?\Z)"
+    r"|(?<=[a-z]{2}t)re(?=s?\Z)"
+    r"|(?<=[a-z]{3}og)ue(?=s?\Z)"
+    r"|(?<=\A(?:defen|offen|licen))c(?=e[ds]?\Z|ing\Z)"
+)
+# The spelling that has the stem of its relatives: humor and humorous, but revise and revision.
+_SPELLED = {"z": "s", "u": "", "re": "er", "ue": "", "c": "s"}
+_AMERICAN = lexicon.values("british", "en")
+
+
 def stemmed(word: str) -> str:
-    """Return the stem of an English word, so that "optimize" meets "optimization"; any other word unchanged."""
-    return _snowball.stem(word) if word.isascii() and word.isalpha() else word
+    """Return the stem of an English word, so that "optimize" meets "optimisation"; any other word unchanged."""
+    return _stem_of(word) if word.isascii() and word.isalpha() else word
+
+
+def _stem_of(word: str) -> str:
+    return _snowball.stem(_SPELLING.sub(lambda part: _SPELLED[part[0]], _AMERICAN.get(word, word)))
 
 
 class _Snowball(threading.local):
@@ -509,7 +526,7 @@ def terms(text: str) -> list[str]:
 
 def _terms_of(run: str) -> tuple[str, ...]:
     parts = [run] if run.isalnum() else re.split("['’_]+", _CONTRACTED.sub("", run))
-    return tuple([_snowball.stem(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY])
+    return tuple([_stem_of(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY])
 
 
 _latin_terms = Memo(_terms_of)

@@ -1,6 +1,6 @@
 """The language tools that roomlore needs."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from roomlore.core.attachments import Attachment
@@ -19,6 +19,9 @@ class TokenCounter(Protocol):
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text; special tokens in a text count as plain text."""
+
+    def for_models(self, names: Iterable[str]) -> "TokenCounter":
+        """Return what counts at least the tokens that each of these models takes; itself if it knows none by name."""
 
 
 class Embedder(Protocol):

@@ -133,7 +133,7 @@ class ContextSettings(Section):
         form="a mapping of two or more arms to room settings, such as "
         "{a: {share: 9}, b: {share: 1, strategy: weighted}}",
     )
-    token_encoding: Literal["cl100k_base", "o200k_base"] = setting(
+    token_encoding: Literal["cl100k_base", "o200k_base", "o200k_harmony", "qwen3.5"] = setting(
         "cl100k_base", "The encoding in which tokens are counted."
     )
 

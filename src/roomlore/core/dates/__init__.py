@@ -63,7 +63,8 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
 
     A day, as a date or in words such as 'yesterday' and 'last week', gives its first or last instant (`edge`); a
     shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`, and today ends now,
-    unless it `may_come`. `name`: what the error calls it. Raises `InvalidInput` if the words name no time, or several.
+    unless it `may_come`; then an end on a day without a year, such as 'Friday', is the next one. `name`: what the error
+    calls it. Raises `InvalidInput` if the words name no time, or several.
     """
     if day := day_in(words):
         begins, ends = start_of(day, zone), end_of(day, zone)
@@ -75,7 +76,7 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
         return now
     from roomlore.core.dates.spans import time_spans  # its patterns take a tenth of a second to compile
 
-    spans = time_spans(words, now=now, zone=zone)
+    spans = time_spans(words, now=now, zone=zone, ahead=may_come and edge == "end")
     if len(spans) != 1:
         raise InvalidInput("time_words_invalid", name=name, value=repr(words[:60]))
     edge_moment = _edge(spans[0], zone, edge)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache, partial
@@ -94,18 +95,6 @@ def later(day: date, count: int) -> date:
 
 def _next_month(first: date) -> date:
     return (first + 31 * ONE_DAY).replace(day=1)
-
-
-def latest(make: Callable[[int], Period], now: datetime) -> Period:
-    """Return the last yearly event that has begun. The 29th of February may be some years back."""
-    for number in range(now.year, now.year - 9, -1):
-        try:
-            period = make(number)
-        except ValueError:
-            continue
-        if period.start <= now:
-            return replace(period, every="year")
-    raise ValueError(now)
 
 
 def latest_over(make: Callable[[int], Period], now: datetime) -> Period:
@@ -251,16 +240,34 @@ def beside(period: Period, what: str | int, *, after: bool) -> Period:
     return days(day_period.start, 2 if what == "weekend" else 1)
 
 
+_SAME = (
+    "週周個个後后號号點点兩两禮礼間间這这過过來来開开終终節节聖圣誕诞國国慶庆勞劳動动兒儿萬万雙双陽阳現现從从幾几鐘钟時时陣阵內内當当於于裡里"
+    "裏里剛刚與与將将會会歲岁報报長长圍围轉转腦脑頭头條条氣气臺台點点學学線线樓楼門门應应該该還还歷历曆历農农陰阴舊旧鄉乡號号淩凌師师親亲戀恋"
+    "婦妇書书課课環环運运餅饼燈灯禮礼業业畢毕項项場场張张歷历數数劉刘陳陈楊杨趙赵黃黄吳吴孫孙馬马羅罗檔档裝装價价賀贺經经據据樂乐〇零○零"
+)
+FOLD = {
+    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
+    **{ord(old): ord(new) for old, new in zip(_SAME[::2], _SAME[1::2], strict=True)},
+    **{code: code + 32 for code in range(ord("A"), ord("Z") + 1)},
+    **{code - 0x20 + 0xFEE0: code for code in range(ord("a"), ord("z") + 1)},
+    **dict.fromkeys(map(ord, "\u3000\u00a0\t\n\r"), ord(" ")),
+    **dict.fromkeys(map(ord, "‘’ʼ"), ord("'")),
+    **dict.fromkeys(map(ord, "–—―−"), ord("-")),
+    ord("〜"): ord("~"),
+    ord("～"): ord("~"),
+}
 LOOK_BACK = 48
 
 
 @dataclass(frozen=True, slots=True)
 class TimeQuestion:
-    """A question: folded character by character, as written, and the local time of the asker."""
+    """A question: folded character by character, as written, and the local time of the asker. `ahead`: of a recurring
+    time it means the next one, not the latest."""
 
     text: str
     written: str
     now: datetime
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +277,31 @@ class NamedPeriod:
     at: int
     to: int
     period: Period
+
+
+def recurring(make: Callable[[int], Period], question: TimeQuestion) -> Period:
+    """Return the last yearly event that has begun, or the next that has not ended. The 29th of February may be some
+    years away."""
+    now, step = question.now, 1 if question.ahead else -1
+    for number in range(now.year - question.ahead, now.year + 9 * step, step):
+        with suppress(ValueError):
+            period = make(number)
+            if period.end > now if question.ahead else period.start <= now:
+                return replace(period, every="year")
+    raise ValueError(now)
+
+
+def recurring_unless_near(make: Callable[[int], Period], question: TimeQuestion) -> Period | None:
+    """Return the recurring event; None if the next is less than 30 days off, since either may be meant."""
+    period = recurring(make, question)
+    near = not question.ahead and again(period, 1).start - question.now < 30 * ONE_DAY
+    return None if near else period
+
+
+def recurring_weekday(question: TimeQuestion, weekday: int) -> Period:
+    """Return the last one before today, or the next from today on."""
+    period = latest_weekday(question.now.date(), weekday)
+    return again(period, 1) if question.ahead else period
 
 
 Build = Callable[[re.Match[str], TimeQuestion], Period | None]
@@ -391,12 +423,6 @@ def _sun(moment: float) -> float:
     anomaly = radians(357.52911 + 35_999.05029 * t)
     centre = (1.914602 - 0.004817 * t) * sin(anomaly) + 0.019993 * sin(2 * anomaly) + 0.000289 * sin(3 * anomaly)
     return 280.46646 + 36_000.76983 * t + centre - 0.00569 - 0.00478 * sin(radians(125.04 - 1934.136 * t))
-
-
-def latest_unless_near(make: Callable[[int], Period], now: datetime) -> Period | None:
-    """Return the last one that has begun; None if the next is less than 30 days off, since either may be meant."""
-    latest_period = latest(make, now)
-    return None if again(latest_period, 1).start - now < 30 * ONE_DAY else latest_period
 
 
 def _fixed(number: int, day: int, count: int, year: int) -> Period:

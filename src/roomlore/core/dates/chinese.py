@@ -27,10 +27,7 @@ from roomlore.core.dates.calendar import (
     edge,
     half,
     later,
-    latest,
     latest_over,
-    latest_unless_near,
-    latest_weekday,
     month,
     months,
     next_one,
@@ -39,6 +36,9 @@ from roomlore.core.dates.calendar import (
     past,
     quarter,
     read,
+    recurring,
+    recurring_unless_near,
+    recurring_weekday,
     season,
     third,
     week,
@@ -171,7 +171,7 @@ def _weekday_number(match: re.Match[str]) -> int:
 
 
 def _weekday(match: re.Match[str], question: TimeQuestion) -> Period:
-    return latest_weekday(question.now.date(), _weekday_number(match))
+    return recurring_weekday(question, _weekday_number(match))
 
 
 def _which_week(match: re.Match[str], question: TimeQuestion) -> Period:
@@ -192,8 +192,11 @@ def _which_season(match: re.Match[str], question: TimeQuestion) -> Period:
 
 
 def _edge_of_this_month(match: re.Match[str], question: TimeQuestion) -> Period:
-    this = edge(months(question.now.replace(day=1)), 1 if match["edge"] == "初" else 3)
-    return this if this.start <= question.now else edge(months(later(question.now.replace(day=1), -1)), 3)
+    first, number = question.now.replace(day=1), 1 if match["edge"] == "初" else 3
+    this = edge(months(first), number)
+    if question.ahead:
+        return this if this.end > question.now else edge(months(later(first, 1)), number)
+    return this if this.start <= question.now else edge(months(later(first, -1)), 3)
 
 
 def _year_word(match: re.Match[str], question: TimeQuestion) -> Period:
@@ -257,7 +260,7 @@ def _holiday(match: re.Match[str]) -> Maker:
 
 
 def _latest(make: Make) -> Build:
-    return lambda match, question: latest(make(match), question.now)
+    return lambda match, question: recurring(make(match), question)
 
 
 def _of_year(make: Make) -> Narrow:
@@ -357,7 +360,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ("月", _rule(rf"(?<![每蜜满腊正个])月(?P<edge>[初底末])(?![{NUMERALS}])", _edge_of_this_month)),
     (
         "大元情妇愚劳五儿三六青教国十万双感平圣跨复春除年清端七中重",
-        _rule(HOLIDAY, lambda match, question: latest_unless_near(_holiday(match), question.now)),
+        _rule(HOLIDAY, lambda match, question: recurring_unless_near(_holiday(match), question)),
     ),
 )
 _FIRST = "".join(dict.fromkeys("".join(first for first, _ in _RULES)))
@@ -436,5 +439,10 @@ def _narrow(narrow: Narrow, period: Period, match: re.Match[str], question: Time
 
 
 def _begun(period: Period, question: TimeQuestion) -> Period:
-    """Return the latest period that has begun: the end of May, asked for early in May, is last year's."""
-    return again(period, -1) if period.every == "year" and period.start > question.now else period
+    """Return the latest period that has begun: the end of May, asked for early in May, is last year's; or the next that
+    has not ended."""
+    if period.every != "year":
+        return period
+    if question.ahead:
+        return again(period, 1) if period.end <= question.now else period
+    return again(period, -1) if period.start > question.now else period

@@ -21,9 +21,7 @@ from roomlore.core.dates.calendar import (
     days,
     edge,
     later,
-    latest,
     latest_over,
-    latest_unless_near,
     latest_weekday,
     month,
     months,
@@ -33,6 +31,9 @@ from roomlore.core.dates.calendar import (
     past,
     preceded,
     quarter,
+    recurring,
+    recurring_unless_near,
+    recurring_weekday,
     season,
     third,
     week,
@@ -198,7 +199,7 @@ def _chosen_year(match: re.Match[str], question: TimeQuestion) -> int | None:
 def _yearly(make: Maker, match: re.Match[str], question: TimeQuestion) -> Period:
     """Return the event in the year named, or the latest one."""
     chosen = _chosen_year(match, question)
-    return latest(make, question.now) if chosen is None else make(chosen)
+    return recurring(make, question) if chosen is None else make(chosen)
 
 
 def _which_one(make: Maker, match: re.Match[str], question: TimeQuestion) -> Period:
@@ -341,7 +342,7 @@ def _weekday(match: re.Match[str], question: TimeQuestion) -> Period | None:
     if preceded(SOME, question, match.start()):
         return None
     on_weekday = preceded(ON_WEEKDAY, question, match.start()) or ENDS_OR_PART.match(question.text, match.end())
-    return latest_weekday(question.now.date(), weekday_number(match["weekday"])) if on_weekday else None
+    return recurring_weekday(question, weekday_number(match["weekday"])) if on_weekday else None
 
 
 def _is_weekday(match: re.Match[str], question: TimeQuestion) -> bool:
@@ -389,7 +390,7 @@ def _holiday(match: re.Match[str], question: TimeQuestion) -> Period | None:
         return _holiday_maker(match)(chosen)
     if not preceded(AT_HOLIDAY, question, match.start()) or FESTIVE.match(question.text, match.end()):
         return None
-    return latest_unless_near(_holiday_maker(match), question.now)
+    return recurring_unless_near(_holiday_maker(match), question)
 
 
 def _rule(pattern: str, build: Build) -> Rule:

@@ -8,8 +8,9 @@ from itertools import islice
 
 from roomlore.core import lexicon
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, chinese, english
-from roomlore.core.dates.calendar import LONG_AGO, NamedPeriod, Period, TimeQuestion, again, preceded, read
+from roomlore.core.dates.calendar import FOLD, LONG_AGO, NamedPeriod, Period, TimeQuestion, again, preceded, read
 from roomlore.core.dates.english import narrowed
+from roomlore.core.dates.languages import is_japanese, read_languages
 from roomlore.core.patterns import lazy_pattern
 
 # Between the two ends of a range.
@@ -36,7 +37,7 @@ _BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
     (
         lazy_pattern(r"(?:\b(?:ever )?since (?:the )?|自从|(?<!来)自)$"),
         lazy_pattern(
-            r" ?(?:以来|开始|起(?![来床飞])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
+            r" ?(?:以来|开始|起(?![来床飞き])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
             r"|[到至] ?(?:现在|目前|今(?![天日晚早年]))|on(?:wards?)?\b(?= ?(?:[?!.,]|$)))"
         ),
         lambda period, now: (period.start, now),
@@ -137,38 +138,28 @@ _YEARS_ASKED = range(1910, 9000)
 _MAX_READ = 4 * MAX_SPANS
 
 
-_SAME = (
-    "週周個个後后號号點点兩两禮礼間间這这過过來来開开終终節节聖圣誕诞國国慶庆勞劳動动兒儿萬万雙双陽阳現现從从幾几鐘钟時时陣阵內内當当於于裡里"
-    "裏里剛刚與与將将會会歲岁報报長长圍围轉转腦脑頭头條条氣气臺台點点學学線线樓楼門门應应該该還还歷历曆历農农陰阴舊旧鄉乡號号淩凌師师親亲戀恋"
-    "婦妇書书課课環环運运餅饼燈灯禮礼業业畢毕項项場场張张歷历數数劉刘陳陈楊杨趙赵黃黄吳吴孫孙馬马羅罗檔档裝装價价賀贺經经據据樂乐〇零○零"
-)
-_FOLD = {
-    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
-    **{ord(old): ord(new) for old, new in zip(_SAME[::2], _SAME[1::2], strict=True)},
-    **{code: code + 32 for code in range(ord("A"), ord("Z") + 1)},
-    **{code - 0x20 + 0xFEE0: code for code in range(ord("a"), ord("z") + 1)},
-    **dict.fromkeys(map(ord, "\u3000\u00a0\t\n\r"), ord(" ")),
-    **dict.fromkeys(map(ord, "‘’ʼ"), ord("'")),
-    **dict.fromkeys(map(ord, "–—―−"), ord("-")),
-    ord("〜"): ord("~"),
-    ord("～"): ord("~"),
-}
 _COMING = lexicon.pattern("coming")
 
 
-def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpan, ...]:
+def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC, ahead: bool = False) -> tuple[TimeSpan, ...]:
     """Return the times a question names, in the order of its words, at most 16.
 
     `now` is when it is asked (aware); days, weeks (from Monday) and months are those of `zone`. Ambiguous words give no
-    span: a wrong one hurts a search more than a missing one. Never raises; reads the first 4,000 characters. Nothing is
-    read before 1910 or after the year 9000.
+    span: a wrong one hurts a search more than a missing one. Of a recurring time, such as a weekday, the latest is
+    meant, or, if it is `ahead`, the next. Never raises; reads the first 4,000 characters. Nothing is read before 1910
+    or after the year 9000.
     """
     if now.year not in _YEARS_ASKED:
         return ()
-    question = TimeQuestion(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
-    hits = _without_overlaps([*islice(_english(question), _MAX_READ), *islice(_chinese(question), _MAX_READ)])
-    if any(hit.period.every for hit in hits) and _COMING.search(question.text):
+    local = now.astimezone(zone).replace(tzinfo=None)
+    question = TimeQuestion(text[:_READ_LIMIT].translate(FOLD), text, local, ahead)
+    languages = list(islice(read_languages(question), _MAX_READ))
+    # A Chinese word in Japanese text may mean something else.
+    chinese_hits = () if is_japanese(question.text) else islice(_chinese(question), _MAX_READ)
+    hits = _without_overlaps([*islice(_english(question), _MAX_READ), *chinese_hits])
+    if not ahead and any(hit.period.every for hit in hits) and _COMING.search(question.text):
         hits = [hit for hit in hits if not hit.period.every]
+    hits = _without_overlaps([*hits, *languages]) if languages else hits
     spans = (_span(hit, text, zone) for hit in joined(hits, question))
     return tuple(span for span in spans if span.start < span.end)[:MAX_SPANS]
 

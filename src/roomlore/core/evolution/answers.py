@@ -390,6 +390,8 @@ MAX_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
 _MAX_ITEMS = 100
+# A number as people write it, with a percent sign if it has one.
+_WRITTEN_NUMBER = lazy_pattern(r"\s{0,9}(\d{1,20}(?:[.,]\d{0,20})?|[.,]\d{1,20})\s{0,9}(%?)\s{0,9}", re.ASCII)
 # Between the handles of a list.
 _BETWEEN = lazy_pattern(r"[,，、;；]")
 _UNKNOWN_DAYS = frozenset(("none", "null", "unknown", "-"))
@@ -565,8 +567,12 @@ def _day(fields: dict[str, Any], name: str) -> date | None:
 
 
 def _confidence(given: Any) -> float | None:
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given) or not 0 <= given <= 1:
-        raise _InvalidObject("Its confidence must be a number from 0 to 1.")
-    return float(given)
+    """Return the confidence as it is written, such as 0.8, ".8" or "80%"; NaN, which the plan leaves out with a note,
+    if it is no number."""
+    if given is None or (isinstance(given, int | float) and not isinstance(given, bool)):
+        return given if given is None else float(given)
+    written = _WRITTEN_NUMBER.fullmatch(unicodedata.normalize("NFKC", given)) if isinstance(given, str) else None
+    if written is None:
+        return math.nan
+    number = float(written[1].replace(",", "."))
+    return number / 100 if written[2] else number

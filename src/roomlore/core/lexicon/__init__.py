@@ -30,8 +30,6 @@ _ACCENTED = lazy_pattern(r"\[[^\]]*\]|[^\W\d_a-zA-Z]")
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _SIGNS = "signs"
 _LIGATURES = {"œ": "oe", "æ": "ae"}
-_FEWEST_SHARED = 2
-"""As many words that English texts have too tell another language."""
 _READ, _SHORT = 400, 40
 """The characters at the beginning of a text that tell its languages, and those of a short text."""
 
@@ -92,12 +90,12 @@ def spoken(text: str) -> tuple[str, ...]:
     """Return the languages that a text is read in: those that are always read, and those that it has most words or
     letters of, unless English has more; English is left out if it has fewer."""
     beginning = text[:_READ].lower()
-    telling, shared = _telling()
+    telling, shared, english_only = _telling()
     # Parting at spaces takes a third of the time; marks beside a word matter in a short text only.
     told = set(beginning.split() if len(beginning) > _SHORT else _WORD.findall(beginning))
     if not beginning.isascii():
         told.update(_accents().intersection(beginning))
-    if not telling.isdisjoint(told) or len(told & shared) >= _FEWEST_SHARED:
+    if not telling.isdisjoint(told) or (not shared.isdisjoint(told) and english_only.isdisjoint(told)):
         told.update(_WORD.findall(beginning))
         counts = {language: len(told & vocabulary) for language, vocabulary in _vocabulary().items()}
         most, english = max(counts.values()), len(told & _english())
@@ -167,14 +165,14 @@ class _Entry(LazyPattern):
         if self._only or any(_entry(language, self._name) for language in read if language not in always()):
             for language in read:
                 if _entry(language, self._name):
-                    yield _passing(self._name, language, self._flags)
+                    yield _passing(self._name, language, tuple(set(read) - {language}), self._flags)
 
 
 class _Passing:
-    """An entry in one language, without what it passes over."""
+    """An entry in one language, without what it passes over there, or in others of the same text."""
 
-    def __init__(self, name: str, language: str, flags: int) -> None:
-        passed = _forms(language, name, "unless") or _NOTHING
+    def __init__(self, name: str, language: str, others: Sequence[str], flags: int) -> None:
+        passed = "|".join(filter(None, (_forms(read, name, "unless") for read in (language, *others)))) or _NOTHING
         self._pattern = re.compile(f"(?:{passed})|(?P<hit>{alternatives(name, language)})", flags)
 
     def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
@@ -221,11 +219,12 @@ def _vocabulary() -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def _telling() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of other languages that no English text has, and those that some have."""
-    held = frozenset[str]().union(*_vocabulary().values()) - _english()
+def _telling() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the words of other languages that no English text has, those that some have, and those of English only."""
+    vocabulary = frozenset[str]().union(*_vocabulary().values())
+    held = vocabulary - _english()
     shared = held & frozenset(_split((_entry(_SIGNS, "also_english")["list"],)))
-    return held - shared, shared
+    return held - shared, shared, _english() - vocabulary
 
 
 @cache

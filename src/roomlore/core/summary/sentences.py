@@ -12,6 +12,7 @@ from typing import NamedTuple
 import regex
 
 from roomlore.core import lexicon
+from roomlore.core.dates.languages import names_time
 from roomlore.core.mentions import sounds_like_agent
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import DECISION, SAFETY, WHOLE, importance
@@ -112,11 +113,12 @@ CHANGED = lexicon.pattern("changed_state", re.IGNORECASE)
 _PHONE = lazy_pattern(
     r"(?<![a-z\d./-])(?!(?:19|20)\d\d[ -])\+?\(?\d{2,4}\)?(?:[ -]?\d{3,4}){1,4}(?<=\d{4})(?![a-z\d]|[.,/-]\d)"
 )
+# A sentence says when.
+_WHEN, _TIME_TOLD = lexicon.pattern("time_told"), 0.6
 # What makes a sentence more, or less, likely to be asked for.
 _CUES = (
     Cue(0.5, lexicon.pattern("about_self")),
     Cue(0.3, lexicon.pattern("experience")),
-    Cue(0.6, lexicon.pattern("time_told")),
     Cue(0.1, lexicon.pattern("count_told")),
     Cue(0.2, lexicon.pattern("liking")),
     Cue(0.2, lexicon.pattern("intent")),
@@ -149,6 +151,7 @@ def worth(text: str) -> float:
     """Return the log-odds of a sentence or a part of one, whoever said it."""
     folded = head(text)
     total = sum(cue.weight for cue in _CUES if cue.sign.search(folded))
+    total += _TIME_TOLD * bool(_WHEN.search(folded) or names_time(folded))
     total += _NAMES * min(_MAX_NAMES, len(_NAME.findall(text)))
     total += _fragment(folded)
     if asks(folded):

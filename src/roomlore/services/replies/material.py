@@ -473,7 +473,7 @@ class MaterialReader(Service):
         """Return the prompt for the next call of the model. Raise `BudgetTooSmall`."""
         offered = [as_function(tool) for tool in ask.request.tools] if tools else []
         material = replace(gathered.material, rounds=rounds, tools=offered)
-        count = self._tokens.count
+        count = self._tokens.for_models(ask.names).count
         if _characters(material) <= _INLINE_CHARACTERS:
             prompt_built = assemble(material, budget=ask.budget, count=count)
         else:

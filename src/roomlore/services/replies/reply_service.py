@@ -453,7 +453,7 @@ class ReplyService(Service):
         """Return the model that would reply: `model_id`, or the one of the settings. Raise `NotFound` for an unknown
         one, `InvalidInput` if none can be chosen. Nothing is stored.
         """
-        return await self._asking.model(model_id)
+        return (await self._asking.model(model_id)).model_id
 
     async def check(self, message: Message, **arguments: Unpack[ReplyArguments]) -> None:
         """Raise what `stream` would raise for these arguments, or for a quota, before it stores anything."""

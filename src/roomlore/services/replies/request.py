@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Any, Protocol, TypedDict, TypeVar
 
-from roomlore.core.chat import NO_MODELS, ToolCall
+from roomlore.core.chat import NO_MODELS, ModelStatus, ToolCall
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role
@@ -175,11 +175,13 @@ class ReplyRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """A valid request, with the settings where it says nothing. `window`: tokens that the model takes. `budget`: tokens
-    that the prompt may take. `iterations`: how often the model may ask for tools."""
+    """A valid request, with the settings where it says nothing. `names`: of the model, by its providers too. `window`:
+    tokens that the model takes. `budget`: tokens that the prompt may take. `iterations`: how often the model may ask
+    for tools."""
 
     request: ReplyRequest
     model_id: str
+    names: tuple[str, ...]
     window: int
     budget: int
     iterations: int
@@ -201,9 +203,11 @@ class RequestChecks:
         tools, results = check_tools(request.tools), check_results(request.tool_results)
         given = request.max_tool_iterations
         iterations = TOOL_ROUNDS if given is None else given
+        model = await self.model(request.model_id)
         return CheckedRequest(
             request=replace(request, tools=tools, tool_results=results),
-            model_id=await self.model(request.model_id),
+            model_id=model.model_id,
+            names=(model.model_id, *(provider.model_id for provider in model.providers)),
             window=window,
             budget=window - (request.max_tokens or min(ANSWER_TOKENS, window // 2)),
             iterations=iterations if tools else 0,
@@ -216,20 +220,20 @@ class RequestChecks:
         if message.role != Role.USER:
             raise InvalidInput("reply_role_invalid", message=f"{message.id!r:.80}", role=f"{message.role!s}")
 
-    async def model(self, model_id: str | None) -> str:
+    async def model(self, model_id: str | None) -> ModelStatus:
         """Return the model that replies. Raise `NotFound` for an unknown one, `InvalidInput` if none can be chosen."""
         if not isinstance(model_id, str | None):
             raise InvalidInput("model_id_invalid", value=f"{model_id!r:.60}")
-        known = await self._models.list_available_models(internal=True)
-        shown = [model.model_id for model in known if not model.internal]
+        known = {model.model_id: model for model in await self._models.list_available_models(internal=True)}
+        shown = [model_id for model_id, model in known.items() if not model.internal]
         wanted = model_id or self._options.model
-        if wanted and wanted not in {model.model_id for model in known}:
+        if wanted and wanted not in known:
             raise NotFound("model_unknown", model=f"{wanted!r:.80}", known=_named(shown))
         if not wanted and not shown:
             raise InvalidInput("reply_model_missing")
         if not wanted and len(shown) > 1:
             raise InvalidInput("reply_model_unclear", known=", ".join(shown))
-        return wanted or shown[0]
+        return known[wanted or shown[0]]
 
 
 def _named(models: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from roomlore.core import lexicon
+from roomlore.core.dates.languages import names_time
 from roomlore.core.evolution.offline.reading import keys_of
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import is_safety
@@ -117,7 +118,7 @@ def sense_of(folded: str) -> Sense:
     if _MACHINE.search(folded) or len(_WORDS.findall(folded)) < _FEWEST:
         return _NOTHING
     weights = sorted(_weights(folded), reverse=True)
-    day, clock = bool(DAY.search(folded)), bool(CLOCK.search(folded))
+    day, clock = bool(DAY.search(folded)) or names_time(folded), bool(CLOCK.search(folded))
     is_asking = asks(_CORRELATIVE.sub(" ", folded))
     if day or clock:
         weights.append((_FIXED * day + _TIMED * clock, "plan"))

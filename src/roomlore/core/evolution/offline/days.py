@@ -6,6 +6,8 @@ from contextlib import suppress
 from datetime import date, timedelta
 
 from roomlore.core import lexicon
+from roomlore.core.dates.calendar import again
+from roomlore.core.dates.languages import times_ahead
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.values import in_figures
 
@@ -33,12 +35,24 @@ _PAST = 45
 
 def future_days(folded: str, on: date) -> Iterator[tuple[str, date]]:
     """Yield each day that a folded text of that day names, with the words that name it. A recurring one is no day."""
+    return ((words, day) for words, day, _ in _named_days(folded, on))
+
+
+def _named_days(folded: str, on: date) -> Iterator[tuple[str, date, bool]]:
+    """Yield also if the words name a weekday, or another day of which they do not say that it is today."""
     for match in _NAMED.finditer(folded):
         if _RECURRING.search(folded[max(0, match.start() - 8) : match.start()]):
             continue
         day = _day(match, on)
         if day is not None:
-            yield match[0], day
+            yield match[0], day, not _TODAY.search(match[0])
+    for hit in times_ahead(folded, on):
+        period = hit.period
+        day = period.start.date()
+        if period.every == "year" and (on - (past := again(period, -1).start.date())).days <= _PAST:
+            day = past
+        if period.unit in ("day", "part", "hour") and (day >= on or period.every):
+            yield folded[hit.at : hit.to], day, period.every == "week"
 
 
 # A name of today, unlike that of its weekday.
@@ -49,8 +63,7 @@ _LASTS = lexicon.pattern("lasts_from")
 def last_named_day(folded: str, on: date) -> date | None:
     """Return the last day that a folded text of that day names; None if it names none, or one on which something
     begins that goes on. The weekday of that day itself may mean the next one."""
-    named = future_days(folded, on)
-    days = [day + timedelta(days=7 * (day == on and not _TODAY.search(words))) for words, day in named]
+    days = [day + timedelta(days=7 * (day == on and weekday)) for _, day, weekday in _named_days(folded, on)]
     return max(days) if days and not _LASTS.search(folded) else None
 
 
