@@ -59,7 +59,12 @@ def test_accents_are_optional():
     allergy = lexicon.pattern("allergy", only="es")
     assert [bool(allergy.search(text)) for text in ("alérgico", "alergico", "alegre")] == [True, True, False]
     must_never = lexicon.pattern("forbidden_action", only="de")
-    assert [bool(must_never.search(text)) for text in ("öffnen", "offnen", "oeffnen", "hoffen")] == [True, True, True, False]
+    assert [bool(must_never.search(text)) for text in ("öffnen", "offnen", "oeffnen", "hoffen")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 An entry has a name, `why` it stands there, and its forms, one a line: `words` are matched as whole words, `parts`
 anywhere; what `unless` matches is passed over, such as a denial. A form is a fragment of a regular expression; `{name}`
-in it stands for the forms of another entry, of the same language or of `signs`. Instead of forms, `list` has plain words
-for look-up, and `values` says what each word stands for. `signs` has what belongs to no language, such as emoji, or to
-all. A language that lacks an entry has no words for it.
+in it stands for the forms of another entry, of the same language or of `signs`. Instead of forms, `list` has plain
+words for look-up, and `values` says what each word stands for. `signs` has what belongs to no language, such as emoji,
+or to all. A language that lacks an entry has no words for it.
 
 A language that `spoken` or `script` of `signs` names is read only in texts that have its words or its letters. Its file
 is loaded at the first of them, and accents in its forms are optional.
@@ -136,7 +136,9 @@ class _Entry(LazyPattern):
         """Return the match at the beginning."""
         if further := self._patterns(text):
             at = span[0] if span else 0
-            return next((match for each in further for match in each.finditer(text, *span) if match.start() == at), None)
+            return next(
+                (match for each in further for match in each.finditer(text, *span) if match.start() == at), None
+            )
         return self._always.match(text, *span)
 
     def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
@@ -229,7 +231,9 @@ def _telling() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 @cache
 def _accents() -> frozenset[str]:
-    return frozenset(letter for letter in frozenset().union(*_vocabulary().values()) if letter > "\x7f" and len(letter) < 2)
+    return frozenset(
+        letter for letter in frozenset().union(*_vocabulary().values()) if letter > "\x7f" and len(letter) < 2
+    )
 
 
 @cache
@@ -259,6 +263,8 @@ def _either(written: re.Match[str]) -> str:
     letters = written[0]
     if letters[0] == "[":
         at = 2 if letters[1] == "^" else 1
-        return letters[:at] + "".join(_plain(each) for each in letters if each > "\x7f" and each.isalpha()) + letters[at:]
+        return (
+            letters[:at] + "".join(_plain(each) for each in letters if each > "\x7f" and each.isalpha()) + letters[at:]
+        )
     plain = _LIGATURES.get(letters) or _plain(letters)
     return f"(?:{letters}|{plain}e?)" if letters in "äöü" else f"(?:{letters}|{plain})"

@@ -24,7 +24,9 @@ class _Cue(NamedTuple):
 
 
 def _cue(purpose: Purpose, weight: float) -> _Cue:
-    return _Cue(purpose, weight, lexicon.pattern(purpose, without="zh"), lazy_pattern(lexicon.alternatives(purpose, "zh")))
+    return _Cue(
+        purpose, weight, lexicon.pattern(purpose, without="zh"), lazy_pattern(lexicon.alternatives(purpose, "zh"))
+    )
 
 
 CLOCK = lexicon.pattern("clock_time")
