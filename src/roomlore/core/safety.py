@@ -26,7 +26,7 @@ _ASKING_ON = lexicon.pattern("question_part")
 # The end of a clause: a mark, or a Japanese or Korean ending that leads over to a question.
 _CLAUSE_END = lazy_pattern(r"[,;—–](?:\s+|(?=[^\x00-\x7f]))|、|(?<=[すただるい])(?:が|けど|ので)|(?<=[는은인]데)\s")
 # Words enough for a question of its own, rather than one for confirmation, such as "isn't she?".
-_OWN_QUESTION = lazy_pattern(rf"(?<!\S)\S++\s++\S++\s++\S|(?:[{HAN}{KANA}{HANGUL}]\s?){{5}}")
+_OWN_QUESTION = lazy_pattern(rf"(?<!\S)\S++\s++\S++\s++\S|(?:[{HAN}{KANA}{HANGUL}]\s?){{4}}")
 
 
 def is_declared(category: str) -> bool:
