@@ -39,7 +39,8 @@ def descriptions() -> str:
     english = {name: one.help for name, one in program.commands.items()}
     chinese = {**words("help", "roomlore.surfaces.cli"), **BESIDE}
     texts = {name: (text, chinese[text]) for name, text in english.items()}
-    return json.dumps(texts, ensure_ascii=False, indent=2) + "\n"
+    rows = (f"  {json.dumps(name)}: {json.dumps(told, ensure_ascii=False)}" for name, told in texts.items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def usage(name: str, command: Any) -> str:

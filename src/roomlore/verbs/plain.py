@@ -1,29 +1,16 @@
-"""The verbs that a newcomer needs beside building contexts: add, remember, ask, reply."""
+"""The verbs that a newcomer needs beside those of other nouns: add a message, and have one answered."""
 
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import AddReport, Message
 from roomlore.core.replies.reply import Reply
-from roomlore.core.search.hits import SearchAnswer
 from roomlore.services.messages.search import MAX_QUERY_CHARS
-from roomlore.verbs.facts import ADD, AddedFact
-from roomlore.verbs.messages import ROOM, SEARCH
 from roomlore.verbs.table import Argument, Id, Reference, Text, Time, Verb
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
-
-
-async def _remember(lore: "Lore", viewer: str | None, *, about: str, **fact: Any) -> AddedFact:
-    added: AddedFact = await ADD(lore, viewer, scope=about, **fact)
-    return added
-
-
-async def _ask(lore: "Lore", viewer: str | None, *, room: str, question: str, limit: int) -> SearchAnswer:
-    return await lore.messages.search(room, question, limit=limit, viewer=viewer)
 
 
 def _message(*, room: str, message_id: str | None = None, **said: Any) -> Message:
@@ -55,7 +42,7 @@ _SAID = (
         None,
     ),
 )
-ADD_MESSAGE = Verb(
+ADD = Verb(
     "add",
     "Add a message to a room, which may be new.",
     "向房间添加一条消息，房间可以是新的。",
@@ -70,28 +57,6 @@ ADD_MESSAGE = Verb(
     run=_add,
     answer=AddReport,
     command="add",
-)
-REMEMBER = Verb(
-    "remember",
-    "Remember a statement about a person, an agent or a group.",
-    "记住关于一个人、智能体或群的一句话。",
-    scope="write",
-    arguments=(
-        replace(ADD["scope"], name="about"),
-        *(argument for argument in ADD.arguments if argument.name not in ("scope", "kind", "sources")),
-    ),
-    run=_remember,
-    answer=AddedFact,
-    command="remember",
-)
-ASK = Verb(
-    "ask",
-    "Find the messages of a room that answer a question, best first.",
-    "在房间里找出能回答问题的消息，最好的在前。",
-    scope="read",
-    arguments=(ROOM, replace(SEARCH["query"], name="question"), SEARCH["limit"]),
-    run=_ask,
-    answer=SearchAnswer,
 )
 REPLY = Verb(
     "reply",
@@ -110,4 +75,4 @@ REPLY = Verb(
     answer=Reply,
     command="reply",
 )
-VERBS = (ADD_MESSAGE, REMEMBER, ASK, REPLY)
+VERBS = (ADD, REPLY)

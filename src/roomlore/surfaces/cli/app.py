@@ -29,15 +29,20 @@ from roomlore.surfaces.cli.language import (
 )
 
 PLACES = {
+    "demo": "first_steps:demo",
     "import": "data:import_",
-    "export": "data:export",
+    "add": "plain:add",
     "context": "rooms:context",
     "ask": "searching:search",
-    "search": "searching:search",
-    "add": "plain:add",
-    "remember": "plain:remember",
+    "remember": "facts:remember",
     "recall": "plain:recall",
     "reply": "plain:reply",
+    "digest": "rooms:digest",
+    "forget": "privacy:forget",
+    "doctor": "operations:doctor",
+    "serve": "serving:serve",
+    "export": "data:export",
+    "search": "searching:search",
     "chat": "chat:chat",
     "rooms": "rooms:rooms",
     "audience": "privacy:audience",
@@ -45,20 +50,15 @@ PLACES = {
     "share": "privacy:share",
     "rename": "rooms:rename",
     "threads": "rooms:threads",
-    "digest": "rooms:digest",
     "eval": "quality:evaluate",
     "settings": "rooms:settings",
     "tune": "quality:tune",
     "reindex": "data:reindex",
     "partition": "data:partition",
-    "serve": "serving:serve",
     "mcp": "serving:mcp",
     "worker": "serving:worker",
-    "demo": "first_steps:demo",
-    "doctor": "operations:doctor",
     "backup": "operations:backup",
     "restore": "operations:restore",
-    "forget": "privacy:forget",
     "verify": "privacy:verify",
     "session": "sessions:app",
     "keys": "operations:keys_app",
@@ -74,22 +74,10 @@ PLACES = {
     "new": "first_steps:new_app",
     "help": "app:help_",
 }
-"""The module of this package with each command, and the function or the group of commands in it."""
+"""The module of this package with each command, and the function or the group of commands in it; those of the first
+screen first."""
 
-_FIRST = (
-    "demo",
-    "import",
-    "add",
-    "context",
-    "ask",
-    "remember",
-    "recall",
-    "reply",
-    "digest",
-    "forget",
-    "doctor",
-    "serve",
-)
+_FIRST = tuple(PLACES)[:12]
 _MORE = {
     "Rooms": ("rooms", "rename", "audience", "settings", "threads", "messages", "links", "chat", "session"),
     "Memory": ("memory", "facts", "visible", "share"),

@@ -8,7 +8,7 @@ import typer
 
 from roomlore.core.integrity import MENDS
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import AsJson, Group, OlderRoom, OnlyRoom, frame_of, room_given
+from roomlore.surfaces.cli.frame import AsJson, Group, OnlyRoom, frame_of, room_given
 from roomlore.surfaces.cli.language import App, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -25,13 +25,12 @@ def run(
     ctx: typer.Context,
     days: Annotated[int, typer.Option("--older-than", min=0, help="Archive messages sent more than so many days ago.")],
     room: OnlyRoom = None,
-    older: OlderRoom = None,
     as_json: AsJson = False,
 ) -> None:
     """Archive the tenant's old messages now."""
 
     async def work(lore: Lore) -> ArchiveReport:
-        return await lore.archives.run(days=days, room_id=await room_given(lore, room or older))
+        return await lore.archives.run(days=days, room_id=await room_given(lore, room))
 
     report = frame_of(ctx).run(work)
     if as_json:
@@ -44,13 +43,12 @@ def run(
 def list_(
     ctx: typer.Context,
     room: OnlyRoom = None,
-    older: OlderRoom = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tenant's archives, the oldest first."""
 
     async def work(lore: Lore) -> list[Archive]:
-        return await lore.archives.kept(await room_given(lore, room or older))
+        return await lore.archives.kept(await room_given(lore, room))
 
     archives = frame_of(ctx).run(work)
     if as_json:

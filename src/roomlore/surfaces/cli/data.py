@@ -28,7 +28,7 @@ from roomlore.core.models import CorrectionKind
 from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.settings.registry import importers
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import OlderRoom, OnlyRoom, frame_of, room_given, room_to_write
+from roomlore.surfaces.cli.frame import OnlyRoom, frame_of, room_given, room_to_write
 from roomlore.surfaces.cli.language import say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -521,12 +521,11 @@ def export(
         Path | None,
         typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
     ] = None,
-    older: OlderRoom = None,
 ) -> None:
     """Write messages as JSON lines that `import` reads back without loss."""
 
     async def work(lore: Lore) -> int:
-        here = await room_given(lore, room or older)
+        here = await room_given(lore, room)
         with sink_of(output) as sink:
             return await _write(lore, here, sink)
 

@@ -211,17 +211,16 @@ class _Option:
             default = inspect.Parameter.empty if argument.is_needed else argument.default
             return [_parameter(self.name, Annotated[kind, place], default)]
         short = ["-n"] if self.name == "limit" else []
-        option = typer.Option(self.flags[0], *short, help=help_, metavar=self._words(), **bounds)
+        option = typer.Option(self.flags[0], *short, help=help_, metavar=self._metavar(), **bounds)
         parameters = [_parameter(self.name, Annotated[kind, option], self._default())]
         if self.off:
             cleared = helped(Help(*(text.format(name=self.name) for text in _CLEARED)))
             parameters.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags[1], help=cleared)], False))
         return parameters
 
-    def _words(self) -> str | None:
-        """Return the words to choose from without an older name of one, None if there is none."""
-        words = getattr(self.argument.form, "words", ())
-        return f"[{'|'.join(word for word in words if word != _OLDER)}]" if _OLDER in words else None
+    def _metavar(self) -> str | None:
+        """Return a word for the values where help is not to list an older one, None elsewhere."""
+        return self.name.upper() if _OLDER in getattr(self.argument.form, "words", ()) else None
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
         """Return the type of the parameter, and its bounds as Typer takes them."""

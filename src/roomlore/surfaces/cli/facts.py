@@ -29,7 +29,7 @@ _NAMED_SKIPPED = 20
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     """Tell what was remembered."""
     new = fact.outcome == "added"
     said = show_memories.held(fact, lore.settings.search.zone)
@@ -43,7 +43,7 @@ def _tell_ended(lore: Lore, fact: Memory) -> None:
         typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
 
 
-async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
     about, missing = fact.scope, await missing_room(lore, fact.scope)
     if missing is not None and fact.outcome == "added":
@@ -77,17 +77,16 @@ async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
     _tell_ended(lore, fact)
 
 
-app.command("add", hidden=True)(
-    command(
-        verbs.ADD,
-        added,
-        after=unknown,
-        names=_NAMES,
-        without=("kind", "sources"),
-        spread=("statement",),
-        creates=True,
-    )
+remember = command(
+    verbs.ADD,
+    _added,
+    after=_unknown,
+    names=_NAMES | {"scope": "about"},
+    without=("kind", "sources"),
+    spread=("statement",),
+    creates=True,
 )
+app.command("add", hidden=True)(remember)
 app.command("list")(
     command(
         verbs.LIST,

@@ -33,7 +33,6 @@ ShownTo = Annotated[
 ]
 
 OnlyRoom = Annotated[str | None, typer.Argument(metavar="ROOM", help="This room only, by id or name.")]
-OlderRoom = Annotated[str | None, typer.Option("--room", hidden=True)]
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 

@@ -98,17 +98,21 @@ class Command(Shown, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = {name for parameter in self.params for name in parameter.opts}
-        return super().parse_args(ctx, [_newer(word, known) for word in args])
+        return super().parse_args(ctx, [newer for word in args for newer in _newer(word, known)])
 
 
 _OLDER = {"--everywhere": "--all", "--sender": "--as", "--agent-id": "--agent", "--model-id": "--model"}
 
 
-def _newer(word: str, known: Collection[str]) -> str:
-    """Return an option under its present name, if the command has that and not the older one."""
+def _newer(word: str, known: Collection[str]) -> Iterator[str]:
+    """Yield an option under its present name, if the command has that and not the older one. `--room` before what has a
+    place now is left out."""
     name, sign, value = word.partition("=")
     newer = _OLDER.get(name, name)
-    return f"{newer}{sign}{value}" if newer in known and name not in known else word
+    if name == "--room" and name not in known and "room" in known:
+        yield from (value,) if sign else ()
+    else:
+        yield f"{newer}{sign}{value}" if newer in known and name not in known else word
 
 
 class App(typer.Typer):

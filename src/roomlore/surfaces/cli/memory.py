@@ -67,7 +67,7 @@ def evolve(
     mode: Annotated[
         Mode,
         typer.Option(
-            metavar="[auto|llm|rules]",
+            metavar="MODE",
             help="`llm` asks a model once, `rules` goes by rules alone, `auto` is `llm` where a provider is set up.",
         ),
     ] = "auto",

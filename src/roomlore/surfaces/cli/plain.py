@@ -1,4 +1,4 @@
-"""`roomlore add`, `remember`, `recall` and `reply`: the plain verbs."""
+"""`roomlore add`, `recall` and `reply`: the plain verbs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.surfaces.cli import facts, memory, show, show_memories
+from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import Call, command, help_of
 from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_named, viewer_of
 from roomlore.surfaces.cli.language import causes, say
@@ -37,10 +37,8 @@ async def _replied(_: Lore, reply: Reply, __: Call) -> None:
     typer.echo(show.inert_piece(reply.text))
 
 
-_NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
-remember = command(verbs.REMEMBER, facts.added, after=facts.unknown, names=_NAMES, spread=("statement",), creates=True)
 _SPOKEN = {"sender_id": "as", "sender_name": "name", "message_id": "id", "agent_id": "agent", "model_id": "model"}
-add = command(verbs.ADD_MESSAGE, _added, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
+add = command(verbs.ADD, _added, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
 reply = command(verbs.REPLY, _replied, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
 
 
