@@ -137,6 +137,8 @@ def test_ask_gives_whole_messages_and_at_most_three_reasons(run, monkeypatch):
     shown = run("ask", "tea", "kettle").stdout
     assert shown.count("END") == 5
     assert len(re.findall("match", shown)) <= 3
+    part = re.search(r" ([0-9a-f]{8})\n", shown)[1]
+    assert part in run("context", "tea", part).stdout, "an id is short, and accepted so"
     assert max(cell_len(line.rstrip()) for line in shown.splitlines()) <= 80
     assert "match" in run("ask", "tea", "kettle", "--explain").stdout
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from roomlore.core.attachments import found_words
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
-from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.derived import help_of
 from roomlore.surfaces.cli.frame import frame_of, person_named, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
@@ -157,7 +157,7 @@ def _answers(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
             Text(show.clock(message.at)[5:], "dim"),
             Text(show.name(message), "bold"),
             Text.assemble(_marked_text(message, answer.query), why),
-            Text(f"{show.inert(message.id)}{place}", "dim"),
+            Text(f"{show_memories.short(message.id)}{place}", "dim"),
         )
     out.print(shape)
     _print_end(answer, out, zone)
