@@ -77,6 +77,11 @@ def test_accents_are_optional():
         ("la reunión del viernes se cancela", ("es", "signs")),
         ("a reunião de sexta foi cancelada", ("pt", "signs")),
         ("le dîner de vendredi est annulé", ("fr", "signs")),
+        ("ужин в пятницу отменён", ("ru", "en", "signs", "zh")),
+        ("금요일 회식 취소됐어요", ("ko", "en", "signs", "zh")),
+        ("金曜の会食は中止です", ("ja", "en", "signs")),
+        ("你吃了おにぎり吗", ("ja", "en", "signs", "zh")),
+        ("決定:10時駅前集合", ("ja", "en", "signs", "zh")),
     ],
 )
 def test_a_text_is_read_in_its_language(text, languages):
@@ -116,3 +121,44 @@ def test_a_text_has_a_hint_of_what_it_says(name, finds):
 def test_every_text_of_an_entry_has_a_hint(name, language, drawn):
     text = drawn.draw(st.from_regex(lexicon.alternatives(name, language)))
     assert has_any(text, lexicon.words(f"{name}_hint"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "must", "must_not"),
+    [
+        (
+            "safety",
+            [
+                "I'm allergic to nuts, is there a dessert?",
+                "Lena has diabetes. Can she eat this?",
+                "我对花生过敏，有甜点吗",
+                "У меня аллергия на орехи, есть десерт без них?",
+                "妊娠中ですが食べても大丈夫ですか?",
+                "임신 중인데 이거 먹어도 되나요?",
+            ],
+            [
+                "Anna is allergic to nuts, isn't she?",
+                "If I'm allergic to nuts, what can I eat?",
+                "Is Anna allergic to nuts, or is it Ben?",
+                "Who is allergic to nuts, milk or eggs?",
+                "他对花生过敏，是吗？",
+                "如果对花生过敏，能吃吗？",
+                "Если у меня аллергия, что мне можно есть?",
+                "혹시 임신 중인데 이거 드시는 분 있나요?",
+            ],
+        ),
+        (
+            "stop",
+            ["Please cancel my booking, can you send me a receipt?", "Class is cancelled. Can you tell Ann?"],
+            ["Should we cancel, or keep it?", "Cancel it? No, keep it."],
+        ),
+        (
+            "decision",
+            ["We decided on Friday, does that work for you?", "Договорились на пятницу. Кто везёт мангал?"],
+            ["What did we decide, Friday or Monday?"],
+        ),
+    ],
+)
+def test_a_statement_beside_a_question_is_judged(kind, must, must_not):
+    assert [text for text in must if not JUDGEMENTS[kind](text)] == []
+    assert [text for text in must_not if JUDGEMENTS[kind](text)] == []

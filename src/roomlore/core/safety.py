@@ -2,12 +2,12 @@
 stop or avoid, decisions, corrections, dates)."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from roomlore.core import lexicon
 from roomlore.core.dates.languages import names_date, names_time
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import asks, greets, head, rarity, roots
+from roomlore.core.text import HAN, HANGUL, KANA, READ_LIMIT, asks, fold, greets, head, rarity, roots, sentences
 
 CATEGORY = "safety"
 PINNED = "pinned"
@@ -21,6 +21,12 @@ _FORBIDDEN = lexicon.pattern("forbidden")
 _STOP = lexicon.pattern("stop")
 _CANCELLED = lexicon.pattern("cancellation")
 _DECIDED = lexicon.pattern("decided")
+_SUPPOSED = lexicon.pattern("supposition")
+_ASKING_ON = lexicon.pattern("question_part")
+# The end of a clause: a mark, or a Japanese or Korean ending that leads over to a question.
+_CLAUSE_END = lazy_pattern(r"[,;—–](?:\s+|(?=[^\x00-\x7f]))|、|(?<=[すただるい])(?:が|けど|ので)|(?<=[는은인]데)\s")
+# Words enough for a question of its own, rather than one for confirmation, such as "isn't she?".
+_OWN_QUESTION = lazy_pattern(rf"(?<!\S)\S++\s++\S++\s++\S|(?:[{HAN}{KANA}{HANGUL}]\s?){{4}}")
 
 
 def is_declared(category: str) -> bool:
@@ -30,20 +36,52 @@ def is_declared(category: str) -> bool:
 
 def is_safety(text: str) -> bool:
     """Return True if a statement says what must not be missed: an allergy, medication, what must never be done."""
-    folded = head(text)
-    return (is_grave(folded) or is_medication(folded) or forbids(folded)) and not asks(folded)
+    return _states(text, _concerns_safety)
 
 
 def is_stop(text: str) -> bool:
     """Return True if a text orders to stop, avoid or undo something, or says that something is cancelled."""
-    folded = head(text)
-    return bool(_STOP.search(folded) or _CANCELLED.search(folded)) and not asks(folded)
+    return _states(text, _stops)
 
 
 def is_decision(text: str) -> bool:
     """Return True if a text states what was decided, or what holds from now on."""
+    return _states(text, _decides)
+
+
+def _states(text: str, judge: Callable[[str], bool]) -> bool:
+    """Return True if a text states what a judge finds in it folded, and does not only ask for it."""
     folded = head(text)
-    return _DECIDED.search(folded) is not None and not asks(folded)
+    return judge(folded) and (not asks(folded) or any(map(judge, _statements(text[:READ_LIMIT]))))
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield, folded, the sentences of a text that do not ask, and such clauses of one that does, unless it only asks
+    for confirmation."""
+    for sentence in map(fold, sentences(text)):
+        if not asks(sentence):
+            yield sentence
+            continue
+        *clauses, last = _CLAUSE_END.split(sentence)
+        if clauses and _OWN_QUESTION.search(last):
+            yield from (clause for clause in (*clauses, last) if not _is_open(clause))
+
+
+def _is_open(clause: str) -> bool:
+    """Return True if a clause of a question states nothing."""
+    return asks(clause) or bool(_SUPPOSED.search(clause) or _ASKING_ON.search(clause))
+
+
+def _concerns_safety(folded: str) -> bool:
+    return is_grave(folded) or is_medication(folded) or forbids(folded)
+
+
+def _stops(folded: str) -> bool:
+    return bool(_STOP.search(folded) or _CANCELLED.search(folded))
+
+
+def _decides(folded: str) -> bool:
+    return _DECIDED.search(folded) is not None
 
 
 def is_grave(folded: str) -> bool:

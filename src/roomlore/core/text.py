@@ -435,9 +435,10 @@ def asks(folded: str) -> bool:
     """Return `is_question` of a text that is folded already."""
     if "?" in folded and _ASKED.search(folded):
         return True
-    if not folded.isascii() and _CHINESE_HINT.search(folded) and _CHINESE_ASKED.search(folded):
+    read = lexicon.spoken(folded)
+    if not folded.isascii() and "zh" in read and _CHINESE_HINT.search(folded) and _CHINESE_ASKED.search(folded):
         return True
-    if lexicon.spoken(folded) is not lexicon.always() and _QUESTION.search(folded):
+    if read is not lexicon.always() and _QUESTION.search(folded):
         return True
     return bool(_OPENER.match(folded) or _LATER_OPENER.search(folded)) or (
         has_any(folded, _CALL_HINTS) and _CALLS.search(folded) is not None

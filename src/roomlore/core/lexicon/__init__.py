@@ -102,9 +102,10 @@ def spoken(text: str) -> tuple[str, ...]:
         if most >= english:
             chosen = [language for language, count in counts.items() if count == most]
             return (*chosen, *((_SIGNS,) if most > max(1, english) else always()))
-    if not beginning.isascii():
-        chosen = [name for name, letters in _scripts().items() if re.search(letters, beginning)]
-        return (*chosen, *always()) if chosen else always()
+    if not beginning.isascii() and (chosen := [name for name, sign in _scripts().items() if sign.search(beginning)]):
+        # Chinese words mean other things in Japanese.
+        left_out = "zh" if "ja" in chosen and _japanese().search(beginning) else ""
+        return (*chosen, *(name for name in always() if name != left_out))
     return always()
 
 
@@ -200,9 +201,16 @@ def _entry(language: str, name: str) -> Mapping[str, Any]:
 
 
 @cache
-def _scripts() -> Mapping[str, str]:
+def _scripts() -> Mapping[str, re.Pattern[str]]:
     """Return the letters by which a language is known."""
-    return {language: letters for language, letters in values("script", _SIGNS).items() if language in _names()}
+    scripts = values("script", _SIGNS)
+    return {language: re.compile(letters) for language, letters in scripts.items() if language in _names()}
+
+
+@cache
+def _japanese() -> re.Pattern[str]:
+    """Return the pattern of a text that is in Japanese alone."""
+    return re.compile(alternatives("japanese", _SIGNS), re.DOTALL)
 
 
 @cache
