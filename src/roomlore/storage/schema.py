@@ -142,7 +142,6 @@ features = Table(
     Column("new_probability", Double, nullable=False),
     Column("thread_candidates", LargeBinary, nullable=False),
     ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
-    sqlite_with_rowid=False,
 )
 Index("ix_message_features_thread", features.c.room_key, features.c.thread, features.c.arrival)
 Index("ix_message_features_parent", features.c.room_key, features.c.parent)

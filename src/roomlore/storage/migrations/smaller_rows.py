@@ -1,11 +1,9 @@
-"""Two forms that take fewer bytes in SQLite than those of the first version. Loads no Alembic, so a new database is
-made quickly.
+"""A form of the index of words in SQLite that takes fewer bytes than that of the first version. Loads no Alembic, so a
+new database is made quickly.
 
-- The features of messages are rows of their primary key, not of a second tree beside it.
-- The number of a message in the index of words is its arrival. Before, its room and its length were part of it; but
-  each word begins with its room, so a word and an arrival belong to one message.
-
-A database of many messages keeps the first forms, as rewriting it would keep others waiting. They are read as well.
+The number of a message there is its arrival. Before, its room and its length were part of it; but each word begins with
+its room, so a word and an arrival belong to one message. A database of many messages keeps the first form, as rewriting
+it would keep others waiting. It is read as well.
 """
 
 from collections.abc import Iterator
@@ -16,7 +14,6 @@ from roomlore.storage.migrations.first_version import NUMBER, TERMS
 
 SMALLER = "0028"
 _MANY = 20_000
-_MADE = "SELECT sql FROM sqlite_master WHERE tbl_name = 'message_features' AND sql IS NOT NULL ORDER BY type DESC"
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'message_words'"
 _REINDEX = (
     "INSERT INTO message_index (message_index) VALUES ('delete-all')",
@@ -26,20 +23,11 @@ _REINDEX = (
 
 
 def make_smaller(connection: Connection) -> None:
-    """Rewrite the features and the index of words, in the open transaction, if there are few messages."""
+    """Rewrite the index of words, in the open transaction, if there are few messages."""
     few = f"SELECT count(*) <= {_MANY} FROM (SELECT 1 FROM messages LIMIT {_MANY + 1})"  # noqa: S608
     if connection.dialect.name != "sqlite" or not connection.exec_driver_sql(few).scalar_one():
         return
-    table, *indexes = connection.exec_driver_sql(_MADE).scalars()
-    for statement in (
-        "ALTER TABLE message_features RENAME TO former_features",
-        f"{table} WITHOUT ROWID",
-        "INSERT INTO message_features SELECT * FROM former_features",
-        "DROP TABLE former_features",
-        *indexes,
-        *_renumbering(connection),
-        *_REINDEX,
-    ):
+    for statement in (*_renumbering(connection), *_REINDEX):
         connection.exec_driver_sql(statement)
 
 
