@@ -9,16 +9,14 @@ from functools import cached_property
 from types import MappingProxyType
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
+from roomlore.core.digest.points import ends_asking, is_asking, speaks_of_decision
 from roomlore.core.digest.talks import (
     Sentence,
     Talk,
     WordRarity,
-    ends_asking,
-    is_asking,
     sentences_of,
     shortened,
     span_of,
-    speaks_of_decision,
     talks_of,
     title_of,
 )
@@ -98,11 +96,10 @@ class _Weighed:
     @cached_property
     def exchanged(self) -> tuple[Entry, ...]:
         """Its answered questions, each with the first answer that is not another one's."""
-        questions = {entry.message.arrival: entry for entry in self.talk.questions}
         entries: list[Entry] = []
-        for arrival, its in self.talk.answers.items():
-            if first := next((entry for entry in its if entry not in entries), None):
-                entries += [questions[arrival], first]
+        for question in self.talk.questions:
+            if first := next((one for one in self.talk.span.answers(question) if one not in entries), None):
+                entries += [question, first]
         return tuple(entries)
 
     @cached_property
@@ -187,17 +184,27 @@ def _weigh(talk: Talk, reader: str | None, own: AbstractSet[str]) -> _Weighed | 
         return _Weighed(talk, (), ())
     if talk.senders == (reader,):
         return None
+    named = [entry for entry in talk.entries if entry.message.sender_id != reader and _mentions(entry, reader, own)]
+    put = [entry for entry in named if _answers(entry, reader, own) or talk.span.is_put_to(entry, reader)]
+    waiting = tuple(entry for entry in put if talk.span.waits_for(entry, reader))
     spoken = max((entry.message.arrival for entry in talk.entries if entry.message.sender_id == reader), default=0)
-    later = [entry for entry in talk.entries if entry.message.arrival > spoken]
-    mentioning = tuple(entry for entry in later if _mentions(entry, reader, own))
-    waiting = tuple(entry for entry in mentioning if entry in talk.questions and talk.is_left_to(entry))
+    mentioning = tuple(entry for entry in named if entry.message.arrival > spoken)
     return _Weighed(talk, waiting, mentioning)
 
 
 def _mentions(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
-    features, reply = entry.features, entry.features.reply
-    answered = entry.message.reply_to in own or (reply is not None and reply.sender_id == reader)
-    return answered or features.mentions_all or reader in features.mentions or reader in features.addressed
+    features = entry.features
+    return _answers(entry, reader, own) or reader in features.mentions or reader in features.addressed
+
+
+def _answers(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
+    """Return True if a message answers the reader, or speaks to everybody."""
+    reply = entry.features.reply
+    return (
+        entry.message.reply_to in own
+        or entry.features.mentions_all
+        or (reply is not None and reply.kind != "mention" and reply.sender_id == reader)
+    )
 
 
 def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:

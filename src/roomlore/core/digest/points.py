@@ -1,0 +1,296 @@
+"""What a span settles and what it leaves: questions without an answer, requests that wait for a person, decisions."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import lru_cache
+
+from roomlore.core import lexicon
+from roomlore.core.evolution.offline.cues import Sense, agrees, laughs, sense_of
+from roomlore.core.memory.scoring import KINDS, asked_for, held
+from roomlore.core.models import Entry, MessageType, Role
+from roomlore.core.summary.sentences import unsplit
+from roomlore.core.text import asks, fold, keywords, sentences, thanks
+from roomlore.core.transcript import spoken_text
+
+_MARKS = " .,;:!?。，；：！？"
+_DECISIONS = frozenset(("decision", "change", "cancellation"))
+_DECISION_CHARACTERS = 400
+_LAST_CHARACTERS = 400
+_AFTER, _BEFORE = 10, 8
+"""The messages after a question or a decision, and before a decision, that are looked at."""
+_RELATED = 0.35
+"""Least probability of sharing a thread at which two messages are about one matter."""
+_SOON, _LATE = timedelta(minutes=20), timedelta(hours=1)
+_ANSWERED = 0.6
+"""The least evidence at which a message answers a question: the probability of sharing a thread, and these weights."""
+_NEXT, _OPENS, _HOLDS, _SHARES, _THANKED = 0.2, 0.3, 0.2, 0.1, 0.25
+_LACKS, _NO_SIDE, _LATER = -0.35, -0.35, -0.2
+_TOLD = ("number", "time", "clock", "age", "money", "measure", "contact")
+"""The kinds of things that show in any answer to a question for them."""
+
+_LABEL = lexicon.pattern("decision_label")
+_CONCLUDES = lexicon.pattern("concludes")
+_PROPOSES = lexicon.pattern("proposes")
+_UNOPPOSED = lexicon.pattern("unopposed")
+_POLLS = lexicon.pattern("polls")
+_WISHES = lexicon.pattern("wishes")
+_REFUSES = lexicon.pattern("refusal")
+_IDLE = lexicon.pattern("idle_question")
+_ANSWERS = lexicon.pattern("opens_answer")
+_EVADES = lexicon.pattern("evades")
+_TAKES_BACK = lexicon.pattern("needs_no_answer")
+_SIDES = lexicon.pattern("alternatives")
+_TASK = lexicon.pattern("task")
+_PROMISES = lexicon.pattern("promises")
+_DONE = lexicon.pattern("fulfils")
+
+
+def is_asking(entry: Entry) -> bool:
+    """Return True if a person asks something."""
+    return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
+
+
+def ends_asking(entry: Entry) -> bool:
+    """Return True if the last sentence of a question asks: 'The printer? Call Jim' is an answer."""
+    text = spoken_text(entry.message)[-_LAST_CHARACTERS:]
+    last = next((sentence for sentence in reversed(unsplit(text)) if sentence.strip()), "")
+    return is_asking(entry) and asks(fold(last))
+
+
+def speaks_of_decision(text: str) -> bool:
+    """Return True if a text says above all that something is decided, changed or cancelled. If it holds is not
+    considered."""
+    folded = fold(text)
+    return _is_labelled(folded) or _decides(sense_of(folded))
+
+
+def _is_labelled(folded: str) -> bool:
+    return bool(_LABEL.match(folded)) and not asks(folded)
+
+
+def _decides(sense: Sense) -> bool:
+    return bool(sense.purposes) and sense.purposes[0] in _DECISIONS and not sense.asked
+
+
+class Span:
+    """Messages in order of arrival, and how they answer and settle each other. What is asked of it is kept."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._place = {entry.message.arrival: place for place, entry in enumerate(entries)}
+        self._names: dict[str, set[str]] = {}
+        for entry in entries:
+            names = {fold(entry.message.sender_name or entry.message.sender_id)}
+            self._names.setdefault(entry.message.sender_id, set()).update(names)
+        self._answers: dict[int, tuple[Entry, ...]] = {}
+        self._settled: dict[int, bool] = {}
+        self._shares: dict[int, dict[int, float]] = {}
+
+    def answers(self, question: Entry) -> tuple[Entry, ...]:
+        """Return the later messages of others that likely answer a question, without those that ask something back."""
+        arrival = question.message.arrival
+        if arrival not in self._answers:
+            self._answers[arrival] = tuple(self._answering(question))
+        return self._answers[arrival]
+
+    def is_open(self, question: Entry) -> bool:
+        """Return True if a question wants an answer and nobody gave one; thanks say that it came another way."""
+        folded = fold(spoken_text(question.message))
+        idle = bool(_IDLE.search(folded)) or laughs(folded)
+        return not idle and not self.answers(question) and not self._needs_nothing(question)
+
+    def waits_for(self, entry: Entry, person: str) -> bool:
+        """Return True if a message that is put to a person asks something of them that nobody answered or did. Who
+        promises to do something has not done it."""
+        folded = fold(spoken_text(entry.message))
+        asking, task = is_asking(entry) and ends_asking(entry), bool(_TASK.search(folded))
+        if not (asking or task) or _IDLE.search(folded) or self._needs_nothing(entry):
+            return False
+        if asking and any(answer.message.sender_id != person for answer in self.answers(entry)):
+            return False
+        after = self._after(entry, len(self._entries))
+        own = [later for later in after if later.message.sender_id == person and self._is_about(entry, later)]
+        return all(task and _only_promises(fold(later.message.text)) for later in own)
+
+    def is_put_to(self, entry: Entry, person: str) -> bool:
+        """Return True if a message speaks to a person: it mentions them with a sign, or their name begins or ends
+        it."""
+        features, text = entry.features, fold(spoken_text(entry.message)).strip(_MARKS)
+        if person in features.addressed or person in entry.message.mentions or "@" in text:
+            return True
+        return person in features.mentions and any(
+            text.startswith(name) or text.endswith(name) for name in self._names.get(person, {fold(person)})
+        )
+
+    def decides(self, entry: Entry) -> bool:
+        """Return True if a message settles something that no later message changes."""
+        arrival = entry.message.arrival
+        if arrival not in self._settled:
+            self._settled[arrival] = self._settles(entry) and not any(
+                self._replaces(later, entry) for later in self._after(entry, _AFTER)
+            )
+        return self._settled[arrival]
+
+    def share(self, entry: Entry, later: Entry) -> float:
+        """Return the probability that a later message is in one thread with this one."""
+        if later.message.reply_to == entry.message.id:
+            return 1.0
+        arrival = later.message.arrival
+        if arrival not in self._shares:
+            self._shares[arrival] = later.link.thread_candidates.by_arrival()
+        return self._shares[arrival].get(entry.message.arrival, 0.0)
+
+    def _after(self, entry: Entry, most: int) -> Sequence[Entry]:
+        place = self._place[entry.message.arrival]
+        return self._entries[place + 1 : place + 1 + most]
+
+    def _is_about(self, entry: Entry, later: Entry) -> bool:
+        return self.share(entry, later) >= _RELATED or self._is_next(entry, later)
+
+    def _is_next(self, entry: Entry, later: Entry) -> bool:
+        """Return True if it is the next message of somebody else, soon after."""
+        others = (one for one in self._after(entry, _AFTER) if one.message.sender_id != entry.message.sender_id)
+        return next(others, None) is later and later.message.at - entry.message.at <= _SOON
+
+    def _answering(self, question: Entry) -> Iterator[Entry]:
+        asked = question.message
+        for later in self._after(question, _AFTER):
+            message = later.message
+            to_another = later.features.addressed and asked.sender_id not in later.features.addressed
+            asks_back = ends_asking(later) or _is_put_to_all(later)
+            if message.sender_id == asked.sender_id or message.role is Role.SYSTEM or to_another or asks_back:
+                continue
+            if self.share(question, later) == 1.0 or self._evidence(question, later) >= _ANSWERED:
+                yield later
+
+    def _evidence(self, question: Entry, later: Entry) -> float:
+        share, is_next = self.share(question, later), self._is_next(question, later)
+        if not share or self._is_anothers(question, later, share):
+            return 0.0
+        asked, text = spoken_text(question.message), spoken_text(later.message)
+        kinds, folded = _kinds(asked), fold(text)
+        opens = bool(_EVADES.search(folded) if kinds else _ANSWERS.match(folded) or agrees(text))
+        shares = not set(keywords(asked)).isdisjoint(keywords(text))
+        holds = not kinds.isdisjoint(_held(text))
+        evidence = share + _NEXT * is_next + _OPENS * opens + _HOLDS * holds + _SHARES * shares
+        evidence += _THANKED * self._is_thanked(question, later)
+        evidence += _LACKS * bool(kinds and not holds and not opens)
+        evidence += _NO_SIDE * bool(_SIDES.search(fold(asked)) and not shares and not opens)
+        return evidence + _LATER * (later.message.at - question.message.at > _LATE)
+
+    def _is_anothers(self, question: Entry, later: Entry, share: float) -> bool:
+        """Return True if the message at least as likely belongs to what somebody asked meanwhile."""
+        between = self._after(question, self._place[later.message.arrival] - self._place[question.message.arrival] - 1)
+        return any(self.share(one, later) >= share for one in between if is_asking(one) or _is_put_to_all(one))
+
+    def _is_thanked(self, question: Entry, later: Entry) -> bool:
+        """Return True if who asks thanks right after the message."""
+        asker = question.message.sender_id
+        return any(
+            one.message.sender_id == asker and thanks(fold(one.message.text)) for one in self._after(later, 2)
+        )
+
+    def _needs_nothing(self, question: Entry) -> bool:
+        """Return True if who asks says later that it is found or no longer needed, or thanks."""
+        for later in self._after(question, 2 * _AFTER):
+            if later.message.sender_id != question.message.sender_id:
+                continue
+            folded = fold(later.message.text)
+            if _TAKES_BACK.search(folded) or (thanks(folded) and self.share(question, later) >= _RELATED):
+                return True
+            if is_asking(later):
+                return False
+        return False
+
+    def _settles(self, entry: Entry) -> bool:
+        message = entry.message
+        if message.role is not Role.USER or len(message.text) > _DECISION_CHARACTERS:
+            return False
+        folded = fold(message.text)
+        if _is_labelled(folded):
+            return True
+        related = [one for one in self._after(entry, _AFTER) if self._is_about(entry, one)]
+        others = [one for one in related if one.message.sender_id != message.sender_id]
+        agreed = len({one.message.sender_id for one in others if agrees(one.message.text)})
+        if self._concludes(entry, folded):
+            return True
+        if _POLLS.search(folded) or (agreed == 0 and (_WISHES.search(folded) or self._answers_one(entry))):
+            return False
+        if _settles_alone(folded, agreed):
+            return True
+        opposed = any(_REFUSES.search(fold(one.message.text)) for one in others)
+        if opposed or any(self._carries(one) for one in related):
+            return False
+        return bool(_UNOPPOSED.search(folded)) or (agreed > 0 and bool(_PROPOSES.search(folded)))
+
+    def _carries(self, entry: Entry) -> bool:
+        folded = fold(entry.message.text)
+        return _is_labelled(folded) or _settles_alone(folded, 0) or self._concludes(entry, folded)
+
+    def _answers_one(self, entry: Entry) -> bool:
+        """Return True if a message answers a question that proposes nothing."""
+        return any(
+            is_asking(one) and entry in self.answers(one) and not _is_choice(fold(one.message.text))
+            for one in self._before(entry)
+        )
+
+    def _before(self, entry: Entry) -> Sequence[Entry]:
+        place = self._place[entry.message.arrival]
+        return self._entries[max(0, place - _BEFORE) : place]
+
+    def _concludes(self, entry: Entry, folded: str) -> bool:
+        """Return True if a message draws the conclusion of what others said before."""
+        before, sender = self._before(entry), entry.message.sender_id
+        said = [one for one in before if one is before[-1] or self.share(one, entry) >= _RELATED]
+        if all(one.message.sender_id == sender for one in said) or thanks(folded):
+            return False
+        if any(_CONCLUDES.search(sentence) and not asks(sentence) for sentence in sentences(folded)):
+            return True
+        own = [one for one in said if one.message.sender_id == sender and is_asking(one)]
+        return not asks(folded) and any(self._takes_up(one, entry) for one in own)
+
+    def _takes_up(self, question: Entry, entry: Entry) -> bool:
+        """Return True if who asked others to choose names what they chose."""
+        answers = [answer for answer in self.answers(question) if answer.message.arrival < entry.message.arrival]
+        if not answers or not (_is_choice(fold(question.message.text)) or _kinds(spoken_text(question.message))):
+            return False
+        words = {word for one in (question, *answers) for word in keywords(one.message.text)}
+        return not words.isdisjoint(keywords(entry.message.text))
+
+    def _replaces(self, later: Entry, entry: Entry) -> bool:
+        """Return True if a later message settles the same matter in another way."""
+        if not sense_of(fold(later.message.text)).changes:
+            return False
+        near = self.share(entry, later) >= _RELATED
+        common = not set(entry.features.keywords).isdisjoint(later.features.keywords)
+        return (near or common) and self._settles(later)
+
+
+def _settles_alone(folded: str, agreed: int) -> bool:
+    sense = sense_of(folded)
+    return _decides(sense) and sense.holds(agreed)
+
+
+def _is_choice(folded: str) -> bool:
+    """Return True if a text proposes something or names what to choose from."""
+    return bool(_PROPOSES.search(folded) or _SIDES.search(folded))
+
+
+def _is_put_to_all(entry: Entry) -> bool:
+    folded = fold(entry.message.text)
+    return bool(_UNOPPOSED.search(folded) or _POLLS.search(folded))
+
+
+def _only_promises(folded: str) -> bool:
+    """Return True if a message says that something will be done, not that it is."""
+    return bool(_PROMISES.search(folded)) and not _DONE.search(folded)
+
+
+@lru_cache(maxsize=1 << 10)
+def _kinds(question: str) -> frozenset[int]:
+    return frozenset(place for place, flag in enumerate(asked_for(question)) if flag and KINDS[place] in _TOLD)
+
+
+@lru_cache(maxsize=1 << 10)
+def _held(text: str) -> frozenset[int]:
+    return frozenset(place for place, flag in enumerate(held([text])[0]) if flag)
