@@ -20,8 +20,8 @@ _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
 _RELATED = 0.35
 """Least probability of sharing a thread at which two messages are about one matter."""
-_SOON, _LATE = timedelta(minutes=20), timedelta(hours=1)
-_ANSWERED = 0.6
+_SOON = timedelta(minutes=20)
+_ANSWERED = 0.55
 """The least evidence at which a message answers a question: the probability of sharing a thread, and these weights."""
 _NEXT, _OPENS, _HOLDS, _SHARES, _THANKED = 0.2, 0.3, 0.2, 0.1, 0.25
 _LACKS, _NO_SIDE, _LATER = -0.35, -0.35, -0.2
@@ -37,6 +37,12 @@ _WISHES = lexicon.pattern("wishes")
 _REFUSES = lexicon.pattern("refusal")
 _IDLE = lexicon.pattern("idle_question")
 _ANSWERS = lexicon.pattern("opens_answer")
+_TAKES_UP = lexicon.pattern("takes_up")
+_REPLACES = lexicon.pattern("replaces")
+_ASKS = lexicon.pattern("asks_plainly")
+_NEW_TOPIC = lexicon.pattern("new_topic")
+_FAREWELL = lexicon.pattern("farewell")
+_INVITES = lexicon.pattern("invites")
 _EVADES = lexicon.pattern("evades")
 _TAKES_BACK = lexicon.pattern("needs_no_answer")
 _SIDES = lexicon.pattern("alternatives")
@@ -47,14 +53,21 @@ _DONE = lexicon.pattern("fulfils")
 
 def is_asking(entry: Entry) -> bool:
     """Return True if a person asks something."""
-    return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
+    if entry.message.role is not Role.USER:
+        return False
+    return entry.features.message_type is MessageType.QUESTION or _asks(spoken_text(entry.message)[-_LAST_CHARACTERS:])
 
 
 def ends_asking(entry: Entry) -> bool:
     """Return True if the last sentence of a question asks: 'The printer? Call Jim' is an answer."""
     text = spoken_text(entry.message)[-_LAST_CHARACTERS:]
     last = next((sentence for sentence in reversed(unsplit(text)) if sentence.strip()), "")
-    return is_asking(entry) and asks(fold(last))
+    return is_asking(entry) and _asks(last)
+
+
+def _asks(text: str) -> bool:
+    folded = fold(text)
+    return asks(folded) or bool(_ASKS.search(folded))
 
 
 def speaks_of_decision(text: str) -> bool:
@@ -108,9 +121,11 @@ class Span:
             return False
         if asking and any(answer.message.sender_id != person for answer in self.answers(entry)):
             return False
+        if not task:
+            return not self.answers(entry)
         after = self._after(entry, len(self._entries))
         own = [later for later in after if later.message.sender_id == person and self._is_about(entry, later)]
-        return all(task and _only_promises(fold(later.message.text)) for later in own)
+        return all(_only_promises(fold(later.message.text)) for later in own)
 
     def is_put_to(self, entry: Entry, person: str) -> bool:
         """Return True if a message speaks to a person: it mentions them with a sign, or their name begins or ends
@@ -153,18 +168,19 @@ class Span:
         return next(others, None) is later and later.message.at - entry.message.at <= _SOON
 
     def _answering(self, question: Entry) -> Iterator[Entry]:
-        asked = question.message
+        asked, folded = question.message, fold(question.message.text)
         for later in self._after(question, _AFTER):
             message = later.message
             to_another = later.features.addressed and asked.sender_id not in later.features.addressed
-            asks_back = ends_asking(later) or _is_put_to_all(later)
-            if message.sender_id == asked.sender_id or message.role is Role.SYSTEM or to_another or asks_back:
+            if message.sender_id == asked.sender_id or message.role is Role.SYSTEM or to_another:
                 continue
-            if self.share(question, later) == 1.0 or self._evidence(question, later) >= _ANSWERED:
+            share = self.share(question, later)
+            is_reply = share == 1.0 and not ends_asking(later)
+            if is_reply or (_is_answer(later, folded) and self._evidence(question, later, share) >= _ANSWERED):
                 yield later
 
-    def _evidence(self, question: Entry, later: Entry) -> float:
-        share, is_next = self.share(question, later), self._is_next(question, later)
+    def _evidence(self, question: Entry, later: Entry, share: float) -> float:
+        is_next = self._is_next(question, later)
         if not share or self._is_anothers(question, later, share):
             return 0.0
         asked, text = spoken_text(question.message), spoken_text(later.message)
@@ -176,7 +192,7 @@ class Span:
         evidence += _THANKED * self._is_thanked(question, later)
         evidence += _LACKS * bool(kinds and not holds and not opens)
         evidence += _NO_SIDE * bool(_SIDES.search(fold(asked)) and not shares and not opens)
-        return evidence + _LATER * (later.message.at - question.message.at > _LATE)
+        return evidence + _LATER * (later.message.at - question.message.at > _SOON)
 
     def _is_anothers(self, question: Entry, later: Entry, share: float) -> bool:
         """Return True if the message at least as likely belongs to what somebody asked meanwhile."""
@@ -214,6 +230,8 @@ class Span:
         agreed = len({one.message.sender_id for one in others if agrees(one.message.text)})
         if self._concludes(entry, folded):
             return True
+        if entry.features.addressed and _TASK.search(folded):
+            return False
         if _POLLS.search(folded) or (agreed == 0 and (_WISHES.search(folded) or self._answers_one(entry))):
             return False
         if _settles_alone(folded, agreed):
@@ -244,36 +262,51 @@ class Span:
         said = [one for one in before if one is before[-1] or self.share(one, entry) >= _RELATED]
         if all(one.message.sender_id == sender for one in said) or thanks(folded):
             return False
-        if any(_CONCLUDES.search(sentence) and not asks(sentence) for sentence in sentences(folded)):
+        told = [sentence for sentence in sentences(folded) if not asks(sentence)]
+        if any(map(_CONCLUDES.search, told)):
             return True
         own = [one for one in said if one.message.sender_id == sender and is_asking(one)]
-        return not asks(folded) and any(self._takes_up(one, entry) for one in own)
+        return any(self._takes_up(one, entry, " ".join(told)) for one in own)
 
-    def _takes_up(self, question: Entry, entry: Entry) -> bool:
-        """Return True if who asked others to choose names what they chose."""
+    def _takes_up(self, question: Entry, entry: Entry, told: str) -> bool:
+        """Return True if who asked others to choose tells what follows from their answers."""
         answers = [answer for answer in self.answers(question) if answer.message.arrival < entry.message.arrival]
-        if not answers or not (_is_choice(fold(question.message.text)) or _kinds(spoken_text(question.message))):
+        if not answers:
             return False
+        if _TAKES_UP.search(told):
+            return True
         words = {word for one in (question, *answers) for word in keywords(one.message.text)}
-        return not words.isdisjoint(keywords(entry.message.text))
+        choice = _is_choice(fold(question.message.text)) or _kinds(spoken_text(question.message))
+        return bool(choice) and not words.isdisjoint(keywords(told))
 
     def _replaces(self, later: Entry, entry: Entry) -> bool:
         """Return True if a later message settles the same matter in another way."""
-        if not sense_of(fold(later.message.text)).changes:
-            return False
+        folded = fold(later.message.text)
         near = self.share(entry, later) >= _RELATED
         common = not set(entry.features.keywords).isdisjoint(later.features.keywords)
-        return (near or common) and self._settles(later)
+        if sense_of(folded).changes or _REPLACES.search(folded):
+            return (near or common) and self._settles(later)
+        soon = later.message.at - entry.message.at <= _SOON and later.message.sender_id != entry.message.sender_id
+        return near and common and soon and (_is_labelled(folded) or self._concludes(later, folded))
 
 
 def _settles_alone(folded: str, agreed: int) -> bool:
     sense = sense_of(folded)
-    return _decides(sense) and sense.holds(agreed)
+    reports = sense.purposes[:1] == ("change",) and not sense.timed and not agreed
+    return _decides(sense) and sense.holds(agreed) and not reports
 
 
 def _is_choice(folded: str) -> bool:
     """Return True if a text proposes something or names what to choose from."""
     return bool(_PROPOSES.search(folded) or _SIDES.search(folded))
+
+
+def _is_answer(later: Entry, asked: str) -> bool:
+    """Return True if a message may answer a folded question, and does not ask back or begin something else."""
+    folded = fold(later.message.text)
+    if _NEW_TOPIC.search(folded[:40]) or _FAREWELL.search(folded) or _is_put_to_all(later):
+        return False
+    return not ends_asking(later) or bool(_INVITES.search(asked))
 
 
 def _is_put_to_all(entry: Entry) -> bool:
