@@ -20,6 +20,8 @@ _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
 _RELATED = 0.35
 """Least probability of sharing a thread at which two messages are about one matter."""
+_MOST_SAY = 2
+"""The others who name what somebody names at last, for it to be chosen."""
 _SOON = timedelta(minutes=20)
 _ANSWERED = 0.55
 """The least evidence at which a message answers a question: the probability of sharing a thread, and these weights."""
@@ -232,7 +234,8 @@ class Span:
             return True
         if entry.features.addressed and _TASK.search(folded):
             return False
-        if _POLLS.search(folded) or (agreed == 0 and (_WISHES.search(folded) or self._answers_one(entry))):
+        doubtful = _WISHES.search(folded) or _NEW_TOPIC.search(folded) or self._answers_one(entry)
+        if _POLLS.search(folded) or (agreed == 0 and doubtful):
             return False
         if _settles_alone(folded, agreed):
             return True
@@ -265,19 +268,29 @@ class Span:
         told = [sentence for sentence in sentences(folded) if not asks(sentence)]
         if any(map(_CONCLUDES.search, told)):
             return True
-        own = [one for one in said if one.message.sender_id == sender and is_asking(one)]
-        return any(self._takes_up(one, entry, " ".join(told)) for one in own)
+        return self._takes_up(said, entry, " ".join(told))
 
-    def _takes_up(self, question: Entry, entry: Entry, told: str) -> bool:
-        """Return True if who asked others to choose tells what follows from their answers."""
-        answers = [answer for answer in self.answers(question) if answer.message.arrival < entry.message.arrival]
-        if not answers:
-            return False
-        if _TAKES_UP.search(told):
+    def _takes_up(self, said: Sequence[Entry], entry: Entry, told: str) -> bool:
+        """Return True if a message names what others chose, or tells what follows from their answers to its sender."""
+        sender = entry.message.sender_id
+        own = next((at for at, one in enumerate(said) if one.message.sender_id == sender), len(said))
+        repliers = {one.message.sender_id for one in said[own:]} - {sender}
+        opens = bool(_TAKES_UP.search(told))
+        if opens and repliers and (len(repliers) > 1 or is_asking(said[own]) or _is_put_to_all(said[own])):
             return True
-        words = {word for one in (question, *answers) for word in keywords(one.message.text)}
-        choice = _is_choice(fold(question.message.text)) or _kinds(spoken_text(question.message))
-        return bool(choice) and not words.isdisjoint(keywords(told))
+        return any(self._is_chosen(one, entry, told, opens) for one in said if is_asking(one))
+
+    def _is_chosen(self, question: Entry, entry: Entry, told: str, opens: bool) -> bool:
+        """Return True if a text names what others chose: after an opening, or if who asked or two others say it."""
+        asker, arrival, sender = question.message.sender_id, entry.message.arrival, entry.message.sender_id
+        if not (_is_choice(fold(question.message.text)) or _kinds(spoken_text(question.message))):
+            return False
+        answers = [one for one in self.answers(question) if one.message.arrival < arrival]
+        words = set(keywords(told))
+        same = {one.message.sender_id for one in answers if not words.isdisjoint(keywords(one.message.text))} - {sender}
+        if asker == sender and answers:
+            return bool(same) or not words.isdisjoint(keywords(question.message.text))
+        return len(same) >= (1 if opens else _MOST_SAY)
 
     def _replaces(self, later: Entry, entry: Entry) -> bool:
         """Return True if a later message settles the same matter in another way."""
