@@ -20,12 +20,14 @@ _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
 _RELATED = 0.35
 """Least probability of sharing a thread at which two messages are about one matter."""
+_LEADS = 3
+"""The messages that lead to a change."""
 _MOST_SAY = 2
 """The others who name what somebody names at last, for it to be chosen."""
 _SOON = timedelta(minutes=20)
 _ANSWERED = 0.55
 """The least evidence at which a message answers a question: the probability of sharing a thread, and these weights."""
-_NEXT, _OPENS, _HOLDS, _SHARES, _THANKED = 0.2, 0.3, 0.2, 0.1, 0.25
+_NEXT, _OPENS, _HOLDS, _SHARES, _THANKED = 0.15, 0.3, 0.2, 0.1, 0.25
 _LACKS, _NO_SIDE, _LATER = -0.35, -0.35, -0.2
 _TOLD = ("number", "time", "clock", "age", "money", "measure", "contact")
 """The kinds of things that show in any answer to a question for them."""
@@ -187,14 +189,16 @@ class Span:
             return 0.0
         asked, text = spoken_text(question.message), spoken_text(later.message)
         kinds, folded = _kinds(asked), fold(text)
-        opens = bool(_EVADES.search(folded) if kinds else _ANSWERS.match(folded) or agrees(text))
+        opens = bool(_EVADES.search(folded)) or (not kinds and _opens_answer(folded, asked))
         shares = not set(keywords(asked)).isdisjoint(keywords(text))
         holds = not kinds.isdisjoint(_held(text))
-        evidence = share + _NEXT * is_next + _OPENS * opens + _HOLDS * holds + _SHARES * shares
-        evidence += _THANKED * self._is_thanked(question, later)
+        thanked, late = self._is_thanked(question, later), later.message.at - question.message.at > _SOON
+        if late and not (opens or shares or holds or thanked):
+            return 0.0
+        evidence = share + _NEXT * is_next + _OPENS * opens + _HOLDS * holds + _SHARES * shares + _THANKED * thanked
         evidence += _LACKS * bool(kinds and not holds and not opens)
         evidence += _NO_SIDE * bool(_SIDES.search(fold(asked)) and not shares and not opens)
-        return evidence + _LATER * (later.message.at - question.message.at > _SOON)
+        return evidence + _LATER * late
 
     def _is_anothers(self, question: Entry, later: Entry, share: float) -> bool:
         """Return True if the message at least as likely belongs to what somebody asked meanwhile."""
@@ -275,7 +279,7 @@ class Span:
         sender = entry.message.sender_id
         own = next((at for at, one in enumerate(said) if one.message.sender_id == sender), len(said))
         repliers = {one.message.sender_id for one in said[own:]} - {sender}
-        opens = bool(_TAKES_UP.search(told))
+        opens = bool(_TAKES_UP.search(told)) and not is_asking(said[-1])
         if opens and repliers and (len(repliers) > 1 or is_asking(said[own]) or _is_put_to_all(said[own])):
             return True
         return any(self._is_chosen(one, entry, told, opens) for one in said if is_asking(one))
@@ -295,12 +299,20 @@ class Span:
     def _replaces(self, later: Entry, entry: Entry) -> bool:
         """Return True if a later message settles the same matter in another way."""
         folded = fold(later.message.text)
-        near = self.share(entry, later) >= _RELATED
-        common = not set(entry.features.keywords).isdisjoint(later.features.keywords)
-        if sense_of(folded).changes or _REPLACES.search(folded):
-            return (near or common) and self._settles(later)
+        changes = sense_of(folded).changes or bool(_REPLACES.search(folded))
         soon = later.message.at - entry.message.at <= _SOON and later.message.sender_id != entry.message.sender_id
-        return near and common and soon and (_is_labelled(folded) or self._concludes(later, folded))
+        if not changes and not soon:
+            return False
+        near = self.share(entry, later) >= _RELATED
+        if not (near and self._is_same_matter(entry, later)):
+            return False
+        return self._settles(later) if changes else _is_labelled(folded) or self._concludes(later, folded)
+
+    def _is_same_matter(self, entry: Entry, later: Entry) -> bool:
+        """Return True if what was asked before a message, and what was said right before a later one, share words."""
+        asked = [one for one in self._before(entry) if is_asking(one) and self.share(one, entry) >= _RELATED]
+        then = {word for one in (*self._before(later)[-_LEADS:], later) for word in one.features.keywords}
+        return any(not then.isdisjoint(one.features.keywords) for one in (entry, *asked[-1:]))
 
 
 def _settles_alone(folded: str, agreed: int) -> bool:
@@ -312,6 +324,11 @@ def _settles_alone(folded: str, agreed: int) -> bool:
 def _is_choice(folded: str) -> bool:
     """Return True if a text proposes something or names what to choose from."""
     return bool(_PROPOSES.search(folded) or _SIDES.search(folded))
+
+
+def _opens_answer(folded: str, asked: str) -> bool:
+    """Return True if a text begins as an answer. A bare yes answers no question for a person or a place."""
+    return bool(_ANSWERS.match(folded)) if any(asked_for(asked)) else bool(_ANSWERS.match(folded) or agrees(folded))
 
 
 def _is_answer(later: Entry, asked: str) -> bool:
