@@ -24,6 +24,8 @@ _LEADS = 3
 """The messages that lead to a change."""
 _MOST_SAY = 2
 """The others who name what somebody names at last, for it to be chosen."""
+_LEAST = 0.2
+"""The probability of sharing a thread up to which a message answers no question."""
 _SOON = timedelta(minutes=20)
 _ANSWERED = 0.55
 """The least evidence at which a message answers a question: the probability of sharing a thread, and these weights."""
@@ -185,7 +187,7 @@ class Span:
 
     def _evidence(self, question: Entry, later: Entry, share: float) -> float:
         is_next = self._is_next(question, later)
-        if not share or self._is_anothers(question, later, share):
+        if share <= _LEAST or self._is_anothers(question, later, share):
             return 0.0
         asked, text = spoken_text(question.message), spoken_text(later.message)
         kinds, folded = _kinds(asked), fold(text)
@@ -208,9 +210,7 @@ class Span:
     def _is_thanked(self, question: Entry, later: Entry) -> bool:
         """Return True if who asks thanks right after the message."""
         asker = question.message.sender_id
-        return any(
-            one.message.sender_id == asker and thanks(fold(one.message.text)) for one in self._after(later, 2)
-        )
+        return any(one.message.sender_id == asker and thanks(fold(one.message.text)) for one in self._after(later, 2))
 
     def _needs_nothing(self, question: Entry) -> bool:
         """Return True if who asks says later that it is found or no longer needed, or thanks."""

@@ -3,7 +3,7 @@ of a talk, and its title."""
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
@@ -13,7 +13,6 @@ from types import MappingProxyType
 from roomlore.core.digest.points import Span, is_asking, speaks_of_decision
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Message, Role, TalkState
-from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import neutral
 from roomlore.core.summary.sentences import unsplit
 from roomlore.core.text import fold, graphemes, keywords, rarity, truncate
@@ -28,6 +27,7 @@ _LONGEST = 16
 _EDGE = 0.25
 """The share of a long talk at each end in which it is not cut."""
 _NO_TITLE = "…"
+
 
 @dataclass(frozen=True)
 class Talk:
@@ -72,6 +72,7 @@ class Talk:
         if self.open_questions:
             return TalkState.OPEN
         return TalkState.ANSWERED if self.questions else TalkState.CLOSED
+
 
 def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
@@ -145,22 +146,17 @@ _TELLING = 0.25
 """The least worth of a decision that names a talk, beside the most telling sentence."""
 _TITLE = 60
 _TITLE_WORDS = 3
-# The name of who is addressed, before a colon or a comma.
-_LEADING_NAME = lazy_pattern(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
-_NAME, _NAME_WORDS = 80, 6
-# The gap before the next word of a name.
-_NEXT_WORD = lazy_pattern(r"[\s,，:：]+(?=\S)")
-# A mention that begins a message, with a text after it.
-_LEADING_MENTION = lazy_pattern(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a message. `worth`: how much it tells of its talk."""
+    """A sentence of a message. `worth`: how much it tells of its talk. `whole`: False if the message goes on where it
+    ends."""
 
     entry: Entry
     text: str
     worth: float
+    whole: bool = True
 
 
 class WordRarity:
@@ -199,20 +195,17 @@ class WordRarity:
 
 
 def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) -> list[Sentence]:
-    """Return the sentences of the talk, the most telling first, without a name that they begin by addressing."""
-    sentences = []
+    """Return the sentences of the talk, the most telling first."""
+    all_sentences = []
     for place, entry in enumerate(talk.entries):
-        for text in sentences_in(entry, words):
+        said = words.text_of(entry.message)
+        texts = _first_sentences(said[:_READ])
+        for at, text in enumerate(texts, 1):
             known = _keywords(text)
             worth = sum([weights.get(word, 0.0) for word in known])
-            size = math.sqrt(_SHORT + len(known))
-            sentences.append(Sentence(entry, text, (worth / size + 0.01) * (_OPENING if place == 0 else 1.0)))
-    return sorted(sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
-
-
-def sentences_in(entry: Entry, words: WordRarity) -> list[str]:
-    """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    return [_plain(sentence, words.names) for sentence in _first_sentences(words.text_of(entry.message)[:_READ])]
+            worth = (worth / math.sqrt(_SHORT + len(known)) + 0.01) * (_OPENING if place == 0 else 1.0)
+            all_sentences.append(Sentence(entry, text, worth, len(said) <= _READ or at < len(texts)))
+    return sorted(all_sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
 
 
 @lru_cache(maxsize=_KNOWN)
@@ -222,11 +215,6 @@ def _first_sentences(text: str) -> tuple[str, ...]:
 
 
 _keywords = lru_cache(maxsize=_KNOWN)(keywords)
-
-
-def _plain(text: str, names: Collection[str]) -> str:
-    named = _LEADING_NAME.match(text)
-    return text[named.end() :] if named and fold(named["name"]) in names else text
 
 
 def title_of(talk: Talk, words: WordRarity, best: Sequence[Sentence] | None = None) -> str:
@@ -240,7 +228,7 @@ def title_of(talk: Talk, words: WordRarity, best: Sequence[Sentence] | None = No
     if not best:
         return ""
     first = _deciding(talk, best) or best[0]
-    sentence = shortened(_unaddressed(first.text, words.names), _TITLE)
+    sentence = shortened(first.text, _TITLE)
     again = [word for word, count in talk.counts.items() if count > 1 and word in weights]
     telling = sorted(again, key=lambda word: (-weights[word], word))
     held = set(_keywords(sentence))
@@ -265,16 +253,6 @@ def summary_of(entries: Sequence[Entry]) -> str:
         names = map(speakers.name_of, dict.fromkeys([entry.message.sender_id for entry in its]))
         lines.append(neutral(f"{title_of(talk, words) or _NO_TITLE} · {', '.join(dict.fromkeys(names))}"))
     return "\n".join(lines)
-
-
-def _unaddressed(text: str, names: Collection[str]) -> str:
-    """Return the text without the person whom it begins by mentioning. A known name may have several words."""
-    mention = _LEADING_MENTION.match(text)
-    if mention is None or fold(text[1 : _NAME + 1]) in names:
-        return text
-    ends = [match.end() for match in _NEXT_WORD.finditer(text, 0, _NAME)][: _NAME_WORDS - 1]
-    known = [end for end in ends if fold(text[1:end].strip(" ,，:：")) in names]
-    return text[max(known) :] if known and text[max(known) :].strip() else text[mention.end() :]
 
 
 def _deciding(talk: Talk, best: Sequence[Sentence]) -> Sentence | None:
