@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
-from roomlore.core.digest.points import ends_asking, is_asking, speaks_of_decision
+from roomlore.core.digest.digest import ORDER, Digest, DigestEntry, DigestLine, Why
+from roomlore.core.digest.points import ends_asking, is_asking, says_little, speaks_of_decision
 from roomlore.core.digest.talks import (
     Sentence,
     Talk,
@@ -21,14 +21,12 @@ from roomlore.core.digest.talks import (
     title_of,
 )
 from roomlore.core.digest.written import Written, WrittenLine
-from roomlore.core.evolution.offline.cues import agrees
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, TalkState
 from roomlore.core.text import asks, fold
 
 Count = Callable[[Sequence[str]], list[int]]
 
-_ORDER: tuple[Why, ...] = ("waits", "mentions", "question", "decision", "talk")
 _BONUS: dict[Why, float] = {"waits": 20.0, "mentions": 10.0, "question": 0.6, "decision": 0.8, "talk": 0.0}
 """The weight that a reason adds to a talk. What concerns the reader is always among the first."""
 _SENDERS = 0.5
@@ -82,6 +80,11 @@ class _Weighed:
     def matters(self) -> bool:
         """True if it is shown before what others decided."""
         return self.weight >= _WORTH_SHOWING or self.why != "talk"
+
+    @property
+    def tells(self) -> bool:
+        """True if it is more than greetings and the like."""
+        return self.why != "talk" or not all(says_little(entry.message.text) for entry in self.talk.entries)
 
     @property
     def key(self) -> tuple[Entry, ...]:
@@ -142,6 +145,7 @@ class DigestDraft:
         talks = talks_of(entries)
         own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
         weighed = [talk_weighed for talk in talks if (talk_weighed := _weigh(talk, for_user, own)) is not None]
+        weighed = [one for one in weighed if one.tells] or weighed
         self._page = _Page(WordRarity.among(talks, people), count, max_tokens)
         self._rows = self._page.rows(_best(weighed, max_tokens))
         self._weighed = len(weighed)
@@ -258,7 +262,7 @@ class _Page:
             page_rows = [row for weighed in chosen[:1] if (row := self._begun(weighed, cut=True)) is not None]
         return sorted(
             page_rows,
-            key=lambda row: (_ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id),
+            key=lambda row: (ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id),
         )
 
     def filled(
@@ -379,7 +383,7 @@ class _Page:
         for sentence in ranked if grown.full else ():
             if wanted <= 0:
                 break
-            if sentence.entry.message.id in shown:
+            if sentence.entry.message.id in shown or says_little(sentence.entry.message.text):
                 continue
             shown.add(sentence.entry.message.id)
             wanted -= 1
@@ -419,7 +423,7 @@ class _Page:
             text=self._named(line.text),
             more=line.message_ids[1:],
             decides=any(entry in weighed.talk.decisions for entry in cited),
-            why=min((weighed.reasons.get(entry.message.arrival, "talk") for entry in cited), key=_ORDER.index),
+            why=min((weighed.reasons.get(entry.message.arrival, "talk") for entry in cited), key=ORDER.index),
         )
 
     def _tried(self, entry: DigestEntry, more: DigestEntry) -> DigestEntry:
@@ -437,7 +441,7 @@ def _further(row: _Row, entry: DigestEntry) -> list[Sentence]:
     sentences: list[Sentence] = []
     for sentence in sorted(row.best, key=lambda ranked: ranked.entry not in row.one.exchanged):
         message = sentence.entry.message
-        if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not agrees(message.text):
+        if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not says_little(message.text):
             shown.add(message.id)
             sentences.append(sentence)
     return sentences

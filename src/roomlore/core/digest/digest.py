@@ -15,7 +15,8 @@ Why = Literal["waits", "mentions", "question", "decision", "talk"]
 everybody. `question`: it holds a question that nobody answered. `decision`: something was decided, changed or
 cancelled. `talk`: none of these."""
 
-_READ: tuple[Why, ...] = ("waits", "mentions", "decision", "question", "talk")
+ORDER: tuple[Why, ...] = ("waits", "mentions", "question", "decision", "talk")
+"""What matters most is shown first."""
 _MARKS: dict[Why, str] = {"waits": "@", "mentions": "@", "question": "?", "decision": "!", "talk": "-"}
 
 
@@ -86,7 +87,8 @@ class DigestEntry:
     def titled_by(self) -> DigestLine | None:
         """The line that says the same as the title."""
         title = self.title.removesuffix("…")
-        return next((line for line in self.lines if title and line.text.startswith(title)), None)
+        named = (title, title.rpartition(" (")[0])  # words that it often uses may follow
+        return next((line for line in self.lines for text in named if text and text in line.text), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +122,16 @@ class Digest:
         """
         return "\n".join(self._rendered(zone))
 
-    def sections(self) -> Iterator[tuple[Why, list[tuple[DigestEntry, DigestLine]]]]:
-        """Yield the lines by what they are shown for, as a person reads them: what concerns the reader, what was
-        decided, what is open, and the rest, conversation by conversation."""
-        for why in _READ:
-            if lines := [(entry, line) for entry in self.entries for line in entry.lines if line.why == why]:
-                yield why, lines
+    def sections(self) -> Iterator[tuple[Why, list[tuple[DigestEntry, list[DigestLine]]]]]:
+        """Yield the lines by what they are shown for, in order of time, and last what else was said, conversation by
+        conversation."""
+        for why in ORDER[:-1]:
+            points = [(entry, line) for entry in self.entries for line in entry.lines if line.why == why]
+            if points:
+                yield why, [(entry, [line]) for entry, line in sorted(points, key=lambda point: point[1].sent_at)]
+        talks = [(entry, [line for line in entry.lines if line.why == "talk"]) for entry in self.entries]
+        if rest := [(entry, lines) for entry, lines in talks if lines]:
+            yield "talk", rest
 
     def _rendered(self, zone: tzinfo) -> Iterator[str]:
         for entry in self.entries:

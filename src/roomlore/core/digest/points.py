@@ -8,8 +8,9 @@ from roomlore.core import lexicon
 from roomlore.core.evolution.offline.cues import Sense, agrees, laughs, sense_of
 from roomlore.core.memory.scoring import KINDS, asked_for, held
 from roomlore.core.models import Entry, MessageType, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.summary.sentences import unsplit
-from roomlore.core.text import asks, fold, keywords, sentences, thanks
+from roomlore.core.text import asks, fold, greets, keywords, sentences, thanks
 from roomlore.core.transcript import spoken_text
 
 _MARKS = " .,;:!?。，；：！？"
@@ -18,10 +19,14 @@ _DECISION_CHARACTERS = 400
 _LAST_CHARACTERS = 400
 _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
+_CHANGED_WITHIN = 60
+"""The messages after a decision of which one may change it."""
 _RELATED = 0.35
 """Least probability of sharing a thread at which two messages are about one matter."""
 _LEADS = 3
 """The messages that lead to a change."""
+_FEW = 3
+"""The keywords from which a greeting or an assent says something of its own."""
 _MOST_SAY = 2
 """The others who name what somebody names at last, for it to be chosen."""
 _LEAST = 0.2
@@ -34,6 +39,8 @@ _LACKS, _NO_SIDE, _LATER = -0.35, -0.35, -0.2
 _TOLD = ("number", "time", "clock", "age", "money", "measure", "contact")
 """The kinds of things that show in any answer to a question for them."""
 
+# The words before the name of who is spoken to.
+_OPENING = lazy_pattern(rf"\A(?:{lexicon.alternatives('opening')})")
 _LABEL = lexicon.pattern("decision_label")
 _CONCLUDES = lexicon.pattern("concludes")
 _PROPOSES = lexicon.pattern("proposes")
@@ -91,6 +98,14 @@ def _decides(sense: Sense) -> bool:
     return bool(sense.purposes) and sense.purposes[0] in _DECISIONS and not sense.asked
 
 
+def says_little(text: str) -> bool:
+    """Return True if a text greets, says goodbye, agrees or laughs, and no more."""
+    folded = fold(text)
+    return (greets(folded) or bool(_FAREWELL.search(folded)) or agrees(text) or laughs(text)) and len(
+        keywords(text)
+    ) < _FEW
+
+
 class Span:
     """Messages in order of arrival, and how they answer and settle each other. What is asked of it is kept."""
 
@@ -134,21 +149,21 @@ class Span:
         return all(_only_promises(fold(later.message.text)) for later in own)
 
     def is_put_to(self, entry: Entry, person: str) -> bool:
-        """Return True if a message speaks to a person: it mentions them with a sign, or their name begins or ends
-        it."""
-        features, text = entry.features, fold(spoken_text(entry.message)).strip(_MARKS)
+        """Return True if a message speaks to a person: it mentions them with a sign, or their name begins or ends one
+        of its sentences."""
+        features, text = entry.features, fold(spoken_text(entry.message))
         if person in features.addressed or person in entry.message.mentions or "@" in text:
             return True
-        return person in features.mentions and any(
-            text.startswith(name) or text.endswith(name) for name in self._names.get(person, {fold(person)})
-        )
+        names = self._names.get(person, {fold(person)}) if person in features.mentions else ()
+        parts = [_OPENING.sub("", part, 1).strip(_MARKS) for part in sentences(text)] if names else []
+        return any(part.startswith(name) or part.endswith(name) for part in parts for name in names)
 
     def decides(self, entry: Entry) -> bool:
         """Return True if a message settles something that no later message changes."""
         arrival = entry.message.arrival
         if arrival not in self._settled:
             self._settled[arrival] = self._settles(entry) and not any(
-                self._replaces(later, entry) for later in self._after(entry, _AFTER)
+                self._replaces(later, entry) for later in self._after(entry, _CHANGED_WITHIN)
             )
         return self._settled[arrival]
 

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
 
-from roomlore.core.digest.points import Span, is_asking, speaks_of_decision
+from roomlore.core.digest.points import Span, is_asking, says_little, speaks_of_decision
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Message, Role, TalkState
 from roomlore.core.prompt import neutral
@@ -139,6 +139,8 @@ _ONCE = 0.1
 """The worth of a word that only one message of a talk uses, beside one that two do: the subject comes up again."""
 _OPENING = 1.15
 """The factor of a talk's first message, which mostly names the subject."""
+_LITTLE = 0.1
+"""The factor of a greeting and the like."""
 _SHORT = 3.0
 _FEW = 20
 """Among fewer talks no word counts as common."""
@@ -203,6 +205,7 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) ->
         for at, text in enumerate(texts, 1):
             known = _keywords(text)
             worth = sum([weights.get(word, 0.0) for word in known])
+            worth *= _LITTLE if says_little(text) else 1.0
             worth = (worth / math.sqrt(_SHORT + len(known)) + 0.01) * (_OPENING if place == 0 else 1.0)
             all_sentences.append(Sentence(entry, text, worth, len(said) <= _READ or at < len(texts)))
     return sorted(all_sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
