@@ -138,7 +138,7 @@ class Span:
         promises to do something has not done it."""
         folded = fold(spoken_text(entry.message))
         asking, task = is_asking(entry) and ends_asking(entry), bool(_TASK.search(folded))
-        if not (asking or task) or _IDLE.search(folded) or self._needs_nothing(entry):
+        if not (asking or task) or (thanks(folded) and not asking) or _IDLE.search(folded) or self._needs_nothing(entry):
             return False
         if asking and any(answer.message.sender_id != person for answer in self.answers(entry)):
             return False
