@@ -34,6 +34,9 @@ _WORTH_SHOWING = 2.0
 """The weight of a talk of three messages."""
 _LONGEST = 48
 """Tokens of a message that is shown as a whole. Of a longer one a sentence is shown."""
+_SHORTEST, _AROUND = 16, 6
+"""The fewest tokens of a message that is shown as a whole where many conversations share the room, and those of its
+mark and ids."""
 _EACH = 9
 """Least tokens of a line with all that is around it, which bounds how many talks are looked at."""
 _LEAST = 6
@@ -84,7 +87,7 @@ class _Weighed:
     @property
     def tells(self) -> bool:
         """True if it is more than greetings and the like."""
-        return self.why != "talk" or not all(says_little(entry.message.text) for entry in self.talk.entries)
+        return not all(says_little(entry.message.text) for entry in self.talk.entries) or self.why != "talk"
 
     @property
     def key(self) -> tuple[Entry, ...]:
@@ -145,7 +148,6 @@ class DigestDraft:
         talks = talks_of(entries)
         own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
         weighed = [talk_weighed for talk in talks if (talk_weighed := _weigh(talk, for_user, own)) is not None]
-        weighed = [one for one in weighed if one.tells] or weighed
         self._page = _Page(WordRarity.among(talks, people), count, max_tokens)
         self._rows = self._page.rows(_best(weighed, max_tokens))
         self._weighed = len(weighed)
@@ -225,6 +227,7 @@ def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:
     alone that may be shown, since that takes time."""
     most = max(1, max_tokens // _EACH)
     first = sorted(weighed, key=lambda candidate: -(candidate.size + _quick_bonus(candidate)))[: 2 * most]
+    first = [candidate for candidate in first if candidate.tells] or first
     return sorted(first, key=lambda candidate: (-candidate.weight, candidate.talk.entries[0].message.arrival))
 
 
@@ -251,9 +254,12 @@ class _Page:
         self._count = count
         self._left = max_tokens
         self._max = max_tokens
+        self._cap = _LONGEST
 
     def rows(self, chosen: Sequence[_Weighed]) -> list[_Row]:
         """Return those that there is room for, in the order in which they are shown, with their first lines."""
+        wanted = sum(weighed.weight >= _WORTH_SHOWING for weighed in chosen) or 1
+        self._cap = min(_LONGEST, max(_SHORTEST, self._max // wanted - _AROUND))
         page_rows: list[_Row] = []
         for matters in (True, False):
             part = (self._begun(weighed) for weighed in chosen if weighed.matters is matters)
@@ -269,6 +275,7 @@ class _Page:
         self, rows: Sequence[_Row], titles: Mapping[int, str], written: Mapping[int, Written]
     ) -> list[DigestEntry]:
         """Return the entries with headings and further lines."""
+        self._cap = _LONGEST
         rewritten = [self._rewritten(row, written.get(place)) for place, row in enumerate(rows)]
         grown = [
             line or self._grown(row, titles.get(row.one.talk.thread)) for row, line in zip(rows, rewritten, strict=True)
@@ -351,7 +358,7 @@ class _Page:
     def _whole(self, sentence: Sentence) -> str:
         """Return the whole message of a sentence if it is short, else the sentence."""
         text = self._words.text_of(sentence.entry.message)
-        short = len(text) <= _SHORT_MESSAGE and self._count([text])[0] <= min(_LONGEST, self._left)
+        short = len(text) <= _SHORT_MESSAGE and self._count([text])[0] <= min(self._cap, self._left)
         return " ".join(text.split()) if short else sentence.text
 
     def _line(self, weighed: _Weighed, sentence: Sentence) -> DigestLine:

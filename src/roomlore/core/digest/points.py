@@ -31,6 +31,8 @@ _MOST_SAY = 2
 """The others who name what somebody names at last, for it to be chosen."""
 _LEAST = 0.2
 """The probability of sharing a thread up to which a message answers no question."""
+_KEPT = 1 << 12
+"""The texts of which it is kept what they say."""
 _SOON = timedelta(minutes=20)
 _ANSWERED = 0.55
 """The least evidence at which a message answers a question: the probability of sharing a thread, and these weights."""
@@ -78,6 +80,7 @@ def ends_asking(entry: Entry) -> bool:
     return is_asking(entry) and _asks(last)
 
 
+@lru_cache(maxsize=_KEPT)
 def _asks(text: str) -> bool:
     folded = fold(text)
     return asks(folded) or bool(_ASKS.search(folded))
@@ -118,6 +121,7 @@ class Span:
             self._names.setdefault(entry.message.sender_id, set()).update(names)
         self._answers: dict[int, tuple[Entry, ...]] = {}
         self._settled: dict[int, bool] = {}
+        self._concluding: dict[int, bool] = {}
         self._shares: dict[int, dict[int, float]] = {}
 
     def answers(self, question: Entry) -> tuple[Entry, ...]:
@@ -138,7 +142,9 @@ class Span:
         promises to do something has not done it."""
         folded = fold(spoken_text(entry.message))
         asking, task = is_asking(entry) and ends_asking(entry), bool(_TASK.search(folded))
-        if not (asking or task) or (thanks(folded) and not asking) or _IDLE.search(folded) or self._needs_nothing(entry):
+        if not asking and (not task or thanks(folded)):
+            return False
+        if _IDLE.search(folded) or self._needs_nothing(entry):
             return False
         if asking and any(answer.message.sender_id != person for answer in self.answers(entry)):
             return False
@@ -258,10 +264,10 @@ class Span:
             return False
         if _settles_alone(folded, agreed):
             return True
-        opposed = any(_REFUSES.search(fold(one.message.text)) for one in others)
-        if opposed or any(self._carries(one) for one in related):
+        if not _UNOPPOSED.search(folded) and not (agreed and _PROPOSES.search(folded)):
             return False
-        return bool(_UNOPPOSED.search(folded)) or (agreed > 0 and bool(_PROPOSES.search(folded)))
+        opposed = any(_REFUSES.search(fold(one.message.text)) for one in others)
+        return not opposed and not any(self._carries(one) for one in related)
 
     def _carries(self, entry: Entry) -> bool:
         folded = fold(entry.message.text)
@@ -280,6 +286,12 @@ class Span:
 
     def _concludes(self, entry: Entry, folded: str) -> bool:
         """Return True if a message draws the conclusion of what others said before."""
+        arrival = entry.message.arrival
+        if arrival not in self._concluding:
+            self._concluding[arrival] = self._draws_conclusion(entry, folded)
+        return self._concluding[arrival]
+
+    def _draws_conclusion(self, entry: Entry, folded: str) -> bool:
         before, sender = self._before(entry), entry.message.sender_id
         said = [one for one in before if one is before[-1] or self.share(one, entry) >= _RELATED]
         if all(one.message.sender_id == sender for one in said) or thanks(folded):
@@ -364,11 +376,11 @@ def _only_promises(folded: str) -> bool:
     return bool(_PROMISES.search(folded)) and not _DONE.search(folded)
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=_KEPT)
 def _kinds(question: str) -> frozenset[int]:
     return frozenset(place for place, flag in enumerate(asked_for(question)) if flag and KINDS[place] in _TOLD)
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=_KEPT)
 def _held(text: str) -> frozenset[int]:
     return frozenset(place for place, flag in enumerate(held([text])[0]) if flag)
