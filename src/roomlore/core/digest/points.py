@@ -306,7 +306,8 @@ class Span:
         sender = entry.message.sender_id
         own = next((at for at, one in enumerate(said) if one.message.sender_id == sender), len(said))
         repliers = {one.message.sender_id for one in said[own:]} - {sender}
-        opens = bool(_TAKES_UP.search(told)) and not is_asking(said[-1])
+        opening = _TAKES_UP.search(told)
+        opens = opening is not None and not agrees(told[opening.end() :]) and not is_asking(said[-1])
         if opens and repliers and (len(repliers) > 1 or is_asking(said[own]) or _is_put_to_all(said[own])):
             return True
         return any(self._is_chosen(one, entry, told, opens) for one in said if is_asking(one))
