@@ -184,6 +184,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "digest.points._IDLE": [(["你们怎么这么吵"], ["how do you start the server?"])],
     "digest.points._ANSWERS": [(["要,事件名都变了"], ["no objections at all"])],
     "digest.points._TAKES_UP": [(["ok,周六小何,周日佳佳"], ["great, thanks for that"])],
+    "digest.points._CORRECTS": [(["correction: the party is on sunday"], ["nginx config fixed"])],
     "digest.points._REPLACES": [(["行,改十五号晚上六点"], ["we take the ridge"])],
     "digest.points._ASKS": [(["新到的绘本放哪个架"], ["will do"])],
     "digest.points._NEW_TOPIC": [(["对了弟弟喷鼻子的改成一天一次"], ["the picnic moves to the 12th"])],

@@ -53,6 +53,7 @@ _REFUSES = lexicon.pattern("refusal")
 _IDLE = lexicon.pattern("idle_question")
 _ANSWERS = lexicon.pattern("opens_answer")
 _TAKES_UP = lexicon.pattern("takes_up")
+_CORRECTS = lexicon.pattern("takes_back")
 _REPLACES = lexicon.pattern("replaces")
 _ASKS = lexicon.pattern("asks_plainly")
 _NEW_TOPIC = lexicon.pattern("new_topic")
@@ -214,7 +215,7 @@ class Span:
         kinds, folded = _kinds(asked), fold(text)
         opens = bool(_EVADES.search(folded)) or (not kinds and _opens_answer(folded, asked))
         shares = not set(keywords(asked)).isdisjoint(keywords(text))
-        holds = not kinds.isdisjoint(_held(text))
+        holds = not kinds.isdisjoint(_held(text)) and (is_next or len(keywords(text)) <= _FEW)
         thanked, late = self._is_thanked(question, later), later.message.at - question.message.at > _SOON
         if late and not (opens or shares or holds or thanked):
             return 0.0
@@ -226,7 +227,7 @@ class Span:
     def _is_anothers(self, question: Entry, later: Entry, share: float) -> bool:
         """Return True if the message at least as likely belongs to what somebody asked meanwhile."""
         between = self._after(question, self._place[later.message.arrival] - self._place[question.message.arrival] - 1)
-        return any(self.share(one, later) >= share for one in between if is_asking(one) or _is_put_to_all(one))
+        return any(self.share(one, later) >= share for one in between if _wants_reply(one))
 
     def _is_thanked(self, question: Entry, later: Entry) -> bool:
         """Return True if who asks thanks right after the message."""
@@ -259,7 +260,7 @@ class Span:
             return True
         if entry.features.addressed and _TASK.search(folded):
             return False
-        doubtful = _WISHES.search(folded) or _NEW_TOPIC.search(folded) or self._answers_one(entry)
+        doubtful = _WISHES.search(folded) or _begins_anew(folded) or self._answers_one(entry)
         if _POLLS.search(folded) or (agreed == 0 and doubtful):
             return False
         if _settles_alone(folded, agreed):
@@ -345,7 +346,8 @@ class Span:
 
 def _settles_alone(folded: str, agreed: int) -> bool:
     sense = sense_of(folded)
-    reports = sense.purposes[:1] == ("change",) and not sense.timed and not agreed
+    changes = sense.purposes[:1] == ("change",) and not _CORRECTS.match(folded)
+    reports = changes and not sense.timed and not agreed
     return _decides(sense) and sense.holds(agreed) and not reports
 
 
@@ -362,9 +364,17 @@ def _opens_answer(folded: str, asked: str) -> bool:
 def _is_answer(later: Entry, asked: str) -> bool:
     """Return True if a message may answer a folded question, and does not ask back or begin something else."""
     folded = fold(later.message.text)
-    if _NEW_TOPIC.search(folded[:40]) or _FAREWELL.search(folded) or _is_put_to_all(later):
+    if _begins_anew(folded) or _is_put_to_all(later):
         return False
     return not ends_asking(later) or bool(_INVITES.search(asked))
+
+
+def _begins_anew(folded: str) -> bool:
+    return bool(_NEW_TOPIC.search(folded) or _FAREWELL.search(folded))
+
+
+def _wants_reply(entry: Entry) -> bool:
+    return bool(entry.features.addressed) or is_asking(entry) or _is_put_to_all(entry)
 
 
 def _is_put_to_all(entry: Entry) -> bool:
