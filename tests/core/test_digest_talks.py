@@ -324,7 +324,7 @@ def test_nobody_can_write_a_line_of_their_own():
         (shown,) = digest.entries
         first, *rest = digest.to_prompt().splitlines()
         assert first.startswith("! " if shown.why == "decision" else "- ")
-        assert len(rest) == (len(shown.lines) if len(shown.lines) > 1 else 0)
+        assert len(rest) == len(shown.lines) - (not shown.full or shown.titled_by is not None)
         assert all(line.startswith("  ") for line in rest)
 
 

@@ -1,6 +1,6 @@
 """What a span settles and what it leaves: questions without an answer, requests that wait for a person, decisions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 
@@ -123,7 +123,7 @@ class Span:
         self._answers: dict[int, tuple[Entry, ...]] = {}
         self._settled: dict[int, bool] = {}
         self._concluding: dict[int, bool] = {}
-        self._shares: dict[int, dict[int, float]] = {}
+        self._shares: dict[int, Mapping[int, float]] = {}
 
     def answers(self, question: Entry) -> tuple[Entry, ...]:
         """Return the later messages of others that likely answer a question, without those that ask something back."""
