@@ -1,4 +1,4 @@
-"""`roomlore search`, and how messages that were found are shown."""
+"""`roomlore ask`, and how messages that were found are shown; `roomlore search` is its older name, and shows more."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from rich.text import Text
 
 from roomlore.core.attachments import found_words
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
-from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.derived import help_of
-from roomlore.surfaces.cli.frame import frame_of, viewer_of
+from roomlore.surfaces.cli.frame import frame_of, person_named, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
-from roomlore.surfaces.people_named import (
-    answer_with_people_named,
-)
+from roomlore.surfaces.people_named import answer_with_people_named
 from roomlore.verbs.messages import SEARCH
 from roomlore.verbs.table import Help
 
@@ -43,10 +41,10 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="[ROOM] QUERY", help=help_of(SEARCH["query"], _ROOM_FIRST))],
     viewer: Annotated[
         str | None,
-        typer.Option(help="Search all rooms that `room:<id>` (or by name) or `user:<id>` may see; then give no ROOM."),
+        typer.Option(help="Search all rooms that `room:ROOM` or `user:NAME` may see; then give no ROOM."),
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
+        bool, typer.Option("--all", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
     mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",
@@ -55,13 +53,16 @@ def search(
     until: Annotated[str | None, typer.Option(help=help_of(SEARCH["until"]))] = None,
     asked_at: Annotated[str | None, typer.Option(help=help_of(SEARCH["asked_at"]))] = None,
     conversation: Annotated[bool, typer.Option("--conversation", help=help_of(SEARCH["conversation"]))] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show of each message its whole date, its thread, score and reason.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
-    """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best."""
+    """Find the messages that answer a question. They are of one room, or of all rooms that a viewer may see."""
     several = everywhere or viewer is not None
     room, query = (None, words) if several else (words[0], words[1:])
     if not query:
-        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
+        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --all instead of ROOM.")
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
         zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
@@ -72,7 +73,7 @@ def search(
             viewer=whom,
             limit=limit,
             mode=mode,  # type: ignore[arg-type]
-            sender_ids=sender,
+            sender_ids=None if sender is None else [await person_named(lore, person) for person in sender],
             since=_time(lore, "--since", since),
             until=_time(lore, "--until", until),
             asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
@@ -93,7 +94,10 @@ def search(
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
         where = say("these rooms") if room is None else show.inert(room, 80)
         out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
-    hits(answer, out, zone, headings)
+    if explain or conversation or ctx.info_name == "search":
+        hits(answer, out, zone, headings)
+    elif answer.hits:
+        _answers(answer, out, zone)
 
 
 async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
@@ -118,10 +122,7 @@ def hits(
     search was done. `headings`: of the threads of messages, by room and message."""
     for rank, hit in enumerate(answer.hits, 1):
         _hit(rank, hit, answer, out, (headings or {}).get((hit.message.room_id, hit.message.id)))
-    if answer.degraded:
-        cause = causes(show.inert(answer.degraded))
-        out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
-    out.print(Text(_footer(answer, zone), "dim"))
+    _print_end(answer, out, zone)
 
 
 def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
@@ -139,6 +140,35 @@ def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
         )
     out.print(shape)
     out.print(Text(f"  {_footer(answer, zone)}", "dim"))
+
+
+_REASONS = 3
+
+
+def _answers(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print an answer: each message in full, and of the first ones why."""
+    shape = show.one_line(sent=None, who=10, said=None, id=None, fill="said")
+    shape.columns[2].no_wrap, shape.columns[2].overflow = False, "fold"
+    for rank, hit in enumerate(answer.hits):
+        message = hit.message
+        why = (f"\n{causes(show.inert(hit.reason))}", "dim italic") if rank < _REASONS else ""
+        place = "" if answer.room_id else f" {show.inert(message.room_id, 80)}"
+        shape.add_row(
+            Text(show.clock(message.at)[5:], "dim"),
+            Text(show.name(message), "bold"),
+            Text.assemble(_marked_text(message, answer.query), why),
+            Text(f"{show_memories.short(message.id)}{place}", "dim"),
+        )
+    out.print(shape)
+    _print_end(answer, out, zone)
+
+
+def _print_end(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print how a search was done."""
+    if answer.degraded:
+        cause = causes(show.inert(answer.degraded))
+        out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
+    out.print(Text(_footer(answer, zone), "dim"))
 
 
 def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading: Heading | None) -> None:
@@ -211,7 +241,7 @@ def _day(moment: datetime) -> str:
 def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
     yield say("fewer words, or other words")
     if by_sender:
-        yield say("without --sender, which takes the ids that `export` shows, not names")
+        yield say("without --sender")
     if by_time:
         yield say("without --since and --until")
     if mode == "lexical":

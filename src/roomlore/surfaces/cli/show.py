@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, tzinfo
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -87,8 +87,12 @@ def one_line(*, fill: str = "", **columns: int | None) -> Table:
 
 
 def rows(shape: Table, lines: Iterable[Sequence[str]]) -> Table:
-    for line in lines:
-        shape.add_row(*(Text(cell) for cell in line))
+    """Return the table with lines. Columns in which no line has anything are left out."""
+    every = list(lines)
+    used = [any(line[place] for line in every) or not every for place in range(len(shape.columns))]
+    shape.columns = list(compress(shape.columns, used))
+    for line in every:
+        shape.add_row(*(Text(cell) for cell in compress(line, used)))
     return shape
 
 
