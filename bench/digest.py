@@ -21,7 +21,8 @@ from bench.digest_baselines import BASELINES
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.digest.compose import DigestDraft
 from roomlore.core.digest.digest import Digest
-from roomlore.core.digest.talks import WordRarity, is_asking, talks_of, title_of
+from roomlore.core.digest.points import is_asking
+from roomlore.core.digest.talks import WordRarity, talks_of, title_of
 from roomlore.core.models import Entry, Role
 from roomlore.core.records import Bad
 from roomlore.core.text import words

@@ -99,13 +99,13 @@ def test_a_title_tells_the_subject(texts, word, common):
     assert not title.startswith(common)
 
 
-def test_a_title_names_no_person_and_no_mention():
+def test_the_words_of_a_title_name_no_person():
     talk = talks_of(
         [entry(1, "@bob 会议室 booked for the demo?"), entry(2, "bob: 会议室 demo yes", "bob", near={1: 0.9})]
     )[0]
     title = title_of(talk, WordRarity.among([talk]))
-    assert "@" not in title
-    assert "bob" not in title.split("(")[-1]
+    assert title.startswith("@bob 会议室 booked")
+    assert "bob" not in title.partition("(")[2]
 
 
 def test_texts_are_cut_between_words_and_never_inside_a_character():
@@ -135,12 +135,14 @@ def test_a_decision_of_a_conversation_that_is_shown_is_not_dropped(texts):
     for most in (60, 500):
         (shown,) = DigestDraft("room", entries, max_tokens=most, count=COUNT).finished({}).entries
         assert shown.why == "question"
-        asked, *rest = [(line.message_id, line.decides) for line in shown.lines]
-        assert asked == ("m4", False), "the question heads the open questions, not what was decided"
-        assert shown.lines[0].text.startswith(shown.title.rstrip("…"))
-        assert rest[-1] == ("m2", True)
-        assert "docs site at the new" in shown.lines[-1].text or "决定" in shown.lines[-1].text
-        assert any(line.lstrip().startswith("! ") for line in shown.rendered().splitlines())
+        lines = {line.message_id: (line.why, line.decides) for line in shown.lines}
+        assert lines["m4"] == ("question", False)
+        assert lines["m2"] == ("decision", True)
+        assert list(lines) == sorted(lines), "in order of time"
+        assert shown.title == texts[3], "the question names it, not what was decided"
+        decided = next(line.text for line in shown.lines if line.decides)
+        assert "docs site at the new" in decided or "决定" in decided
+        assert {line.lstrip()[:2] for line in shown.rendered().splitlines()} >= {"? ", "! "}
 
 
 @pytest.mark.parametrize("texts", DECIDED, ids=["en", "zh"])
@@ -194,12 +196,14 @@ def test_what_waits_for_the_reader_heads_its_entry(texts):
     for most in (60, 120, 500):
         draft = DigestDraft("room", entries, max_tokens=most, count=COUNT, for_user="ann")
         (shown,) = draft.finished({1: "We decided something"}).entries
-        assert (shown.why, shown.lines[0].message_id) == ("waits", "m4")
+        assert shown.why == "waits"
+        assert {line.message_id: line.why for line in shown.lines}["m4"] == "waits"
+        assert [line.message_id for line in shown.lines] == sorted(line.message_id for line in shown.lines)
         assert "decided" not in shown.title
         assert "决定" not in shown.title
-        first = shown.rendered().splitlines()[0]
-        assert first.startswith("@ ")
-        assert texts[3][:8] in first
+        waits = next(line for line in shown.rendered().splitlines() if line.startswith("@ "))
+        assert texts[3][:8] in waits
+        assert most < 500 or shown.rendered().startswith(waits), "it heads what is shown with a heading"
 
 
 SMALL = [
@@ -246,19 +250,44 @@ def test_a_small_room_gets_the_lines_that_it_is_allowed(said, mixed):
 
 
 @pytest.mark.parametrize(
-    ("text", "title"),
+    "text",
     [
-        ("@Ann Lee can you send the logo?", "can you send the logo?"),
-        ("@Ann Lee: can you send the logo?", "can you send the logo?"),
-        ("@小李 能发一下标志吗？", "能发一下标志吗？"),
-        ("@stranger can you send the logo?", "can you send the logo?"),
-        ("@Ann Lee", "@Ann Lee"),
+        "@Ann Lee can you send the logo?",
+        "Ann Lee, can you send the logo?",
+        "@小李 能发一下标志吗？",
+        "小李，能发一下标志吗？",
     ],
 )
-def test_a_title_names_nobody_whom_it_addresses(text, title):
-    talk = Talk(1, (entry(1, text, "bob"),))
+def test_a_title_keeps_whom_it_addresses(text):
     words = WordRarity({}, texts=20, people={"ann": "Ann Lee", "bob": "小李"})
-    assert title_of(talk, words) == title
+    assert title_of(Talk(1, (entry(1, text, "bob"),)), words) == text
+
+
+LONG = (
+    "We meet at the boat house in Marlow on Saturday 14 March at half past nine and walk from there. " * 4,
+    "你好。" * 9,
+)
+
+
+@pytest.mark.parametrize("most", [50, 80, 200, 900])
+def test_a_quote_is_a_whole_message_or_whole_sentences(most):
+    texts = [
+        LONG[0],
+        "Where do we park in Marlow?",
+        f"{'word ' * 700}end.",
+        LONG[1],
+        "周六上午九点在马洛船屋集合，带雨衣。",
+    ]
+    entries = [entry(n, text, f"p{n}") for n, text in enumerate(texts, 1)]
+    digest = DigestDraft("room", entries, max_tokens=most, count=COUNT).finished({})
+    assert digest.tokens <= most
+    for line in [line for one in digest.entries for line in one.lines]:
+        message = texts[int(line.message_id[1:]) - 1].strip()
+        assert line.text in (
+            message,
+            *(f"{part}." for part in message.split(".")),
+            *(f"{part}。" for part in message.split("。")),
+        )
 
 
 def test_the_last_of_several_decisions_names_a_conversation():
@@ -295,7 +324,7 @@ def test_nobody_can_write_a_line_of_their_own():
         (shown,) = digest.entries
         first, *rest = digest.to_prompt().splitlines()
         assert first.startswith("! " if shown.why == "decision" else "- ")
-        assert len(rest) == (len(shown.lines) if len(shown.lines) > 1 else 0)
+        assert len(rest) == len(shown.lines) - (not shown.full or shown.titled_by is not None)
         assert all(line.startswith("  ") for line in rest)
 
 

@@ -37,9 +37,8 @@ from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese, languages
 from roomlore.core.dates.spans import time_spans
-from roomlore.core.digest import talks as digest_talks
+from roomlore.core.digest import points, written
 from roomlore.core.digest import talks as digest_wording
-from roomlore.core.digest import written
 from roomlore.core.evaluation import Question
 from roomlore.core.evolution import answers, together, wording
 from roomlore.core.evolution import answers as evolution_finding
@@ -338,7 +337,8 @@ READERS: dict[str, Reader] = {
     "core.summary:without_label": summary_answers.without_label,
     "core.summary:refuses": summary_answers.refuses,
     "core.summary:echoes": lambda text: summary_answers.echoes(text, text),
-    "core.digest.talks:speaks_of_decision": digest_talks.speaks_of_decision,
+    "core.digest.points:speaks_of_decision": points.speaks_of_decision,
+    "core.digest.points:says_little": points.says_little,
     "core.digest.written:read_written": lambda text: written.read_written(
         f"{text}\n{json.dumps({'text': text, 'evidence': ['c1']})}",
         written.PromptWindow(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from roomlore.core.digest.talks import WordRarity, talk_of, title_of
+from roomlore.core.digest.talks import Talk, WordRarity, title_of
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Heading, Room
 from roomlore.storage import UnitOfWork
@@ -29,7 +29,7 @@ def _headings(entries: Sequence[Entry], words: WordRarity, written: Mapping[int,
     members: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         members[entry.link.thread].append(entry)
-    talks = {thread: talk_of(its) for thread, its in members.items()}
+    talks = {thread: Talk(thread, tuple(its)) for thread, its in members.items()}
     return {
         thread: Heading(
             title=with_names(written.get(thread, ""), words.people, ()) or title_of(talk, words), state=talk.state

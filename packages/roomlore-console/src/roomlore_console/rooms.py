@@ -6,14 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
-from itertools import groupby
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from roomlore.core.dates import moment
-from roomlore.core.digest.digest import DigestEntry, Why
 from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.people_named import with_people_named
@@ -342,14 +340,6 @@ def _answered_arrival(entry: Entry) -> int | None:
     return None if entry.link.kind == "new" else entry.link.parent
 
 
-@dataclass(frozen=True, slots=True)
-class DigestGroup:
-    """The entries that are shown for one reason."""
-
-    why: Why
-    entries: Sequence[DigestEntry]
-
-
 async def digest(page: Page) -> Response:
     """Return the page of a room's last day, of what was said since a time, or since a person last wrote or read."""
     room_id = page.needed("id")
@@ -370,6 +360,5 @@ async def digest(page: Page) -> Response:
         unknown = isinstance(error, NotFound)
         if unknown and not reader:
             raise
-        return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, groups=[], **given)
-    groups = [DigestGroup(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
-    return page.show("digest.html", problem="", digest=made, groups=groups, **given)
+        return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, **given)
+    return page.show("digest.html", problem="", digest=made, **given)

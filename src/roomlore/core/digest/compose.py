@@ -8,48 +8,42 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
+from roomlore.core.digest.digest import ORDER, Digest, DigestEntry, DigestLine, Why
+from roomlore.core.digest.points import ends_asking, is_asking, says_little, speaks_of_decision
 from roomlore.core.digest.talks import (
     Sentence,
     Talk,
     WordRarity,
-    ends_asking,
-    is_asking,
     sentences_of,
     shortened,
     span_of,
-    speaks_of_decision,
     talks_of,
     title_of,
 )
 from roomlore.core.digest.written import Written, WrittenLine
-from roomlore.core.evolution.offline.cues import agrees
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, TalkState
-from roomlore.core.summary import cut
 from roomlore.core.text import asks, fold
 
 Count = Callable[[Sequence[str]], list[int]]
 
-_ORDER: tuple[Why, ...] = ("waits", "mentions", "question", "decision", "talk")
 _BONUS: dict[Why, float] = {"waits": 20.0, "mentions": 10.0, "question": 0.6, "decision": 0.8, "talk": 0.0}
 """The weight that a reason adds to a talk. What concerns the reader is always among the first."""
 _SENDERS = 0.5
 _WORTH_SHOWING = 2.0
 """The weight of a talk of three messages."""
-_SHORTEST, _LONGEST = 8, 48
-"""Tokens of a line besides its mark and ids."""
-_AROUND = 6
+_LONGEST = 48
+"""Tokens of a message that is shown as a whole. Of a longer one a sentence is shown."""
+_SHORTEST, _AROUND = 16, 6
+"""The fewest tokens of a message that is shown as a whole where many conversations share the room, and those of its
+mark and ids."""
 _EACH = 9
 """Least tokens of a line with all that is around it, which bounds how many talks are looked at."""
 _LEAST = 6
 """Tokens of the shortest line, such as `- ok [m1]`."""
 _MAX_LINES = 4
-_DECISIONS = 1
-"""The decisions of a talk, the newest, that are shown beside its line before other talks get more."""
 _MESSAGES_A_LINE = 6
 """A talk is shown in one more line for this many messages."""
-_TOO_LONG = 0.6
 _ALWAYS = 3
 """The lines that a conversation of any length may have."""
 _SAYS_SOMETHING = 0.1
@@ -91,6 +85,11 @@ class _Weighed:
         return self.weight >= _WORTH_SHOWING or self.why != "talk"
 
     @property
+    def tells(self) -> bool:
+        """True if it is more than greetings and the like."""
+        return not all(says_little(entry.message.text) for entry in self.talk.entries) or self.why != "talk"
+
+    @property
     def key(self) -> tuple[Entry, ...]:
         """The messages because of which it is shown where it is."""
         return self.waiting or self.mentioning or self.talk.open_questions or self.talk.decisions[::-1]
@@ -98,17 +97,30 @@ class _Weighed:
     @cached_property
     def exchanged(self) -> tuple[Entry, ...]:
         """Its answered questions, each with the first answer that is not another one's."""
-        questions = {entry.message.arrival: entry for entry in self.talk.questions}
         entries: list[Entry] = []
-        for arrival, its in self.talk.answers.items():
-            if first := next((entry for entry in its if entry not in entries), None):
-                entries += [questions[arrival], first]
+        for question in self.talk.questions:
+            if first := next((one for one in self.talk.span.answers(question) if one not in entries), None):
+                entries += [question, first]
         return tuple(entries)
 
     @cached_property
+    def reasons(self) -> Mapping[int, Why]:
+        """What its messages are shown for, by arrival."""
+        talk = self.talk
+        named: dict[Why, tuple[Entry, ...]] = {
+            "mentions": self.mentioning[:1],
+            "decision": talk.decisions,
+            "question": talk.open_questions,
+            "waits": self.waiting,
+        }
+        return {entry.message.arrival: why for why, entries in named.items() for entry in entries}
+
+    @cached_property
     def besides(self) -> tuple[Entry, ...]:
-        """Its newest decisions that its first line does not tell."""
-        return tuple(entry for entry in self.talk.decisions[-_DECISIONS:] if entry is not self.key[0])
+        """What waits, is open or was decided, beside its first line."""
+        points = (*self.waiting, *self.talk.open_questions, *self.talk.decisions[::-1])
+        by_arrival = {entry.message.arrival: entry for entry in points if entry is not self.key[0]}
+        return tuple(by_arrival.values())
 
 
 class DigestDraft:
@@ -187,17 +199,27 @@ def _weigh(talk: Talk, reader: str | None, own: AbstractSet[str]) -> _Weighed | 
         return _Weighed(talk, (), ())
     if talk.senders == (reader,):
         return None
+    named = [entry for entry in talk.entries if entry.message.sender_id != reader and _mentions(entry, reader, own)]
+    put = [entry for entry in named if _answers(entry, reader, own) or talk.span.is_put_to(entry, reader)]
+    waiting = tuple(entry for entry in put if talk.span.waits_for(entry, reader))
     spoken = max((entry.message.arrival for entry in talk.entries if entry.message.sender_id == reader), default=0)
-    later = [entry for entry in talk.entries if entry.message.arrival > spoken]
-    mentioning = tuple(entry for entry in later if _mentions(entry, reader, own))
-    waiting = tuple(entry for entry in mentioning if entry in talk.questions and talk.is_left_to(entry))
+    mentioning = tuple(entry for entry in named if entry.message.arrival > spoken)
     return _Weighed(talk, waiting, mentioning)
 
 
 def _mentions(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
-    features, reply = entry.features, entry.features.reply
-    answered = entry.message.reply_to in own or (reply is not None and reply.sender_id == reader)
-    return answered or features.mentions_all or reader in features.mentions or reader in features.addressed
+    features = entry.features
+    return _answers(entry, reader, own) or reader in features.mentions or reader in features.addressed
+
+
+def _answers(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
+    """Return True if a message answers the reader, or speaks to everybody."""
+    reply = entry.features.reply
+    return (
+        entry.message.reply_to in own
+        or entry.features.mentions_all
+        or (reply is not None and reply.kind != "mention" and reply.sender_id == reader)
+    )
 
 
 def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:
@@ -205,6 +227,7 @@ def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:
     alone that may be shown, since that takes time."""
     most = max(1, max_tokens // _EACH)
     first = sorted(weighed, key=lambda candidate: -(candidate.size + _quick_bonus(candidate)))[: 2 * most]
+    first = [candidate for candidate in first if candidate.tells] or first
     return sorted(first, key=lambda candidate: (-candidate.weight, candidate.talk.entries[0].message.arrival))
 
 
@@ -231,24 +254,28 @@ class _Page:
         self._count = count
         self._left = max_tokens
         self._max = max_tokens
+        self._cap = _LONGEST
 
     def rows(self, chosen: Sequence[_Weighed]) -> list[_Row]:
         """Return those that there is room for, in the order in which they are shown, with their first lines."""
-        cap = self._cap(chosen)
+        wanted = sum(weighed.weight >= _WORTH_SHOWING for weighed in chosen) or 1
+        self._cap = min(_LONGEST, max(_SHORTEST, self._max // wanted - _AROUND))
         page_rows: list[_Row] = []
         for matters in (True, False):
-            part = (self._begun(weighed, cap) for weighed in chosen if weighed.matters is matters)
-            rows = [row for row in part if row is not None]
-            page_rows += [self._with_decisions(row, cap) for row in rows]
+            part = (self._begun(weighed) for weighed in chosen if weighed.matters is matters)
+            page_rows += [self._with_points(row) for row in [row for row in part if row is not None]]
+        if not page_rows:
+            page_rows = [row for weighed in chosen[:1] if (row := self._begun(weighed, cut=True)) is not None]
         return sorted(
             page_rows,
-            key=lambda row: (_ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id),
+            key=lambda row: (ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id),
         )
 
     def filled(
         self, rows: Sequence[_Row], titles: Mapping[int, str], written: Mapping[int, Written]
     ) -> list[DigestEntry]:
         """Return the entries with headings and further lines."""
+        self._cap = _LONGEST
         rewritten = [self._rewritten(row, written.get(place)) for place, row in enumerate(rows)]
         grown = [
             line or self._grown(row, titles.get(row.one.talk.thread)) for row, line in zip(rows, rewritten, strict=True)
@@ -266,7 +293,7 @@ class _Page:
             for place, sentences in list(waiting.items()):
                 entry = grown[place]
                 if sentences and (len(entry.lines) < _ALWAYS or 3 * len(entry.lines) < 2 * entry.messages):
-                    line = self._line(rows[place].one, self._with_names(sentences.pop(0)), _LONGEST)
+                    line = self._line(rows[place].one, sentences.pop(0))
                     grown[place] = self._with_line(entry, line)
                 if grown[place] is entry:
                     del waiting[place]
@@ -274,71 +301,76 @@ class _Page:
     def tokens(self, entries: Sequence[DigestEntry]) -> int:
         return self._count(["\n".join(entry.rendered() for entry in entries)])[0] if entries else 0
 
-    def _cap(self, chosen: Sequence[_Weighed]) -> int:
-        """Return the tokens of a line if all talks that are worth it are to be shown."""
-        wanted = sum(weighed.weight >= _WORTH_SHOWING for weighed in chosen) or 1
-        return min(_LONGEST, max(_SHORTEST, self._max // wanted - _AROUND))
-
-    def _begun(self, weighed: _Weighed, cap: int) -> _Row | None:
-        """Return the talk with its first line; None if there is no room."""
-        if self._left < _LEAST:
-            return None
+    def _begun(self, weighed: _Weighed, *, cut: bool = False) -> _Row | None:
+        """Return the talk with its first line; None if there is no room. `cut`: the line ends with an ellipsis."""
         best = sentences_of(weighed.talk, self._words.weights(weighed.talk), self._words)
-        entry = _entry(weighed, self._lead(weighed, best, cap))
+        if cut:
+            best = [replace(sentence, text=shortened(sentence.text, _LEAST * 4)) for sentence in best[:1]]
+        best = [sentence for sentence in best if sentence.whole or cut]
+        line = self._lead(weighed, best) if self._left >= _LEAST else None
+        if line is None:
+            return None
+        entry = _entry(weighed, line)
         tokens = self._cost(entry)
         if tokens > self._left:
             return None
         self._left -= tokens
         return _Row(weighed, entry, best)
 
-    def _with_decisions(self, row: _Row, cap: int) -> _Row:
-        """Return the talk with a line for each of its newest decisions that there is room for."""
+    def _with_points(self, row: _Row) -> _Row:
+        """Return the talk with a line for each message that waits, is open or decides that there is room for."""
         entry = row.entry
-        for decision in reversed(row.one.besides):
-            entry = self._with_line(entry, self._line_on(row.one, decision, row.best, cap))
+        for point in row.one.besides:
+            line = self._line_on(row.one, point, row.best)
+            entry = entry if line is None else self._with_line(entry, line)
         return replace(row, entry=entry)
 
     def _with_line(self, entry: DigestEntry, line: DigestLine) -> DigestEntry:
-        """Return the entry with a line more, in order of time. What it is shown for stays its first line."""
-        kept = 0 if entry.why in ("decision", "talk") else 1
-        lines = sorted((*entry.lines[kept:], line), key=lambda line: line.sent_at)
-        return self._tried(entry, replace(entry, lines=(*entry.lines[:kept], *lines)))
+        """Return the entry with a line more, in order of time."""
+        lines = sorted((*entry.lines, line), key=lambda line: line.sent_at)
+        return self._tried(entry, replace(entry, lines=tuple(lines)))
 
-    def _lead(self, weighed: _Weighed, best: Sequence[Sentence], cap: int) -> DigestLine:
-        """Return the line of a talk: of the message because of which it is shown, else its most telling one."""
-        return self._line_on(weighed, weighed.key[0] if weighed.key else best[0].entry, best, cap)
+    def _lead(self, weighed: _Weighed, best: Sequence[Sentence]) -> DigestLine | None:
+        """Return the line of a talk: of the message because of which it is shown, else its most telling one that is
+        short enough; None if there is no room for any."""
+        for entry in weighed.key:
+            if line := self._line_on(weighed, entry, best):
+                return line
+        sizes = self._count([sentence.text for sentence in best])
+        few = [sentence for sentence, size in zip(best, sizes, strict=True) if size <= max(_LONGEST, min(sizes))]
+        return self._line(weighed, few[0]) if few else None
 
-    def _line_on(self, weighed: _Weighed, entry: Entry, best: Sequence[Sentence], cap: int) -> DigestLine:
-        """Return the line of a message: its sentence that asks or decides, if it does, else its most telling one."""
+    def _line_on(self, weighed: _Weighed, entry: Entry, best: Sequence[Sentence]) -> DigestLine | None:
+        """Return the line of a message: all of a short one, else its sentence that asks or decides, else its most
+        telling one. None if it has no whole sentence that there is room for."""
         near = [sentence for sentence in best if sentence.entry is entry]
         sizes = self._count([sentence.text for sentence in near])
-        worths = [
-            (self._is_point(weighed, sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
-            for sentence, size in zip(near, sizes, strict=True)
-        ]
-        return self._line(weighed, near[worths.index(max(worths))], cap)
+        fit = [sentence for sentence, size in zip(near, sizes, strict=True) if size <= self._left]
+        if not fit:
+            return None
+        return self._line(weighed, max(fit, key=lambda sentence: (self._is_point(weighed, sentence), sentence.worth)))
 
     def _is_point(self, weighed: _Weighed, sentence: Sentence) -> bool:
         if is_asking(sentence.entry) and (sentence.entry in weighed.key or ends_asking(sentence.entry)):
             return asks(fold(sentence.text))
         return speaks_of_decision(sentence.text)
 
-    def _with_names(self, sentence: Sentence) -> Sentence:
-        """Return the whole message in place of a sentence of it if it is short enough for a line."""
+    def _whole(self, sentence: Sentence) -> str:
+        """Return the whole message of a sentence if it is short, else the sentence."""
         text = self._words.text_of(sentence.entry.message)
-        if len(text) > _SHORT_MESSAGE or self._count([text])[0] > _LONGEST:
-            return sentence
-        return replace(sentence, text=" ".join(text.split()))
+        short = len(text) <= _SHORT_MESSAGE and self._count([text])[0] <= min(self._cap, self._left)
+        return " ".join(text.split()) if short else sentence.text
 
-    def _line(self, weighed: _Weighed, sentence: Sentence, cap: int) -> DigestLine:
+    def _line(self, weighed: _Weighed, sentence: Sentence) -> DigestLine:
         message = sentence.entry.message
         return DigestLine(
             message_id=message.id,
             sender_id=message.sender_id,
             sender_name=message.sender_name,
             sent_at=message.at,
-            text=_within(sentence.text, cap, self._count),
+            text=self._whole(sentence),
             decides=sentence.entry in weighed.talk.decisions,
+            why=weighed.reasons.get(message.arrival, "talk"),
         )
 
     def _cost(self, entry: DigestEntry) -> int:
@@ -350,8 +382,7 @@ class _Page:
         entry = replace(row.entry, title=self._title(row, title))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
-        decided = shown | {entry.message.id for entry in weighed.talk.decisions}
-        wanted = min(_MAX_LINES, max(1 + len(weighed.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
+        wanted = min(_MAX_LINES, 1 + len(weighed.talk.entries) // _MESSAGES_A_LINE) - len(shown)
         first, then = (*weighed.key, *weighed.talk.decisions), weighed.exchanged
         ranked = sorted(
             best, key=lambda candidate: 0 if candidate.entry in first else 1 if candidate.entry in then else 2
@@ -359,17 +390,18 @@ class _Page:
         for sentence in ranked if grown.full else ():
             if wanted <= 0:
                 break
-            if sentence.entry.message.id in shown:
+            if sentence.entry.message.id in shown or says_little(sentence.entry.message.text):
                 continue
             shown.add(sentence.entry.message.id)
             wanted -= 1
-            grown = self._with_line(grown, self._line(weighed, self._with_names(sentence), _LONGEST))
+            grown = self._with_line(grown, self._line(weighed, sentence))
         return grown
 
     def _title(self, row: _Row, title: str | None) -> str:
         """Return the title of an entry. One that is shown for a question is not named by what it decided."""
         if row.one.why in ("waits", "question") and row.one.talk.decisions:
-            return shortened(row.entry.lines[0].text, _TITLE)
+            asked = next(line for line in row.entry.lines if line.why == row.one.why)
+            return shortened(asked.text, _TITLE)
         return title or title_of(row.one.talk, self._words, row.best)
 
     def _rewritten(self, row: _Row, written: Written | None) -> DigestEntry | None:
@@ -377,7 +409,7 @@ class _Page:
         if written is None:
             return None
         title = self._named(written.title) or self._title(row, None)
-        lines = tuple(self._written_line(row.one.talk, line) for line in written.lines)
+        lines = tuple(self._written_line(row.one, line) for line in written.lines)
         for full, count in [(True, n) for n in range(len(lines), 0, -1)] + [(False, 1)]:
             more = replace(row.entry, title=title, lines=lines[:count], full=full)
             if self._tried(row.entry, more) is more:
@@ -387,8 +419,8 @@ class _Page:
     def _named(self, text: str) -> str:
         return with_names(text, self._words.people, ())
 
-    def _written_line(self, talk: Talk, line: WrittenLine) -> DigestLine:
-        cited = [entry for entry in talk.entries if entry.message.id in line.message_ids]
+    def _written_line(self, weighed: _Weighed, line: WrittenLine) -> DigestLine:
+        cited = [entry for entry in weighed.talk.entries if entry.message.id in line.message_ids]
         first = next(entry.message for entry in cited if entry.message.id == line.message_ids[0])
         return DigestLine(
             message_id=first.id,
@@ -397,7 +429,8 @@ class _Page:
             sent_at=first.at,
             text=self._named(line.text),
             more=line.message_ids[1:],
-            decides=any(entry in talk.decisions for entry in cited),
+            decides=any(entry in weighed.talk.decisions for entry in cited),
+            why=min((weighed.reasons.get(entry.message.arrival, "talk") for entry in cited), key=ORDER.index),
         )
 
     def _tried(self, entry: DigestEntry, more: DigestEntry) -> DigestEntry:
@@ -415,7 +448,7 @@ def _further(row: _Row, entry: DigestEntry) -> list[Sentence]:
     sentences: list[Sentence] = []
     for sentence in sorted(row.best, key=lambda ranked: ranked.entry not in row.one.exchanged):
         message = sentence.entry.message
-        if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not agrees(message.text):
+        if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not says_little(message.text):
             shown.add(message.id)
             sentences.append(sentence)
     return sentences
@@ -438,14 +471,3 @@ def _entry(weighed: _Weighed, line: DigestLine) -> DigestEntry:
         why=weighed.why,
         lines=(line,),
     )
-
-
-def _within(text: str, cap: int, count: Count) -> str:
-    """Return the text in at most `cap` tokens, cut between words with an ellipsis."""
-    if count([text])[0] <= cap:
-        return text
-    short = cut(text, max(1, cap - 1), count)
-    space = short.rfind(" ")
-    if space >= len(short) // 2:
-        short = short[:space]
-    return short.rstrip(" ,.;:，。；：、") + "…"

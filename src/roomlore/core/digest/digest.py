@@ -15,14 +15,16 @@ Why = Literal["waits", "mentions", "question", "decision", "talk"]
 everybody. `question`: it holds a question that nobody answered. `decision`: something was decided, changed or
 cancelled. `talk`: none of these."""
 
+ORDER: tuple[Why, ...] = ("waits", "mentions", "question", "decision", "talk")
+"""What matters most is shown first."""
 _MARKS: dict[Why, str] = {"waits": "@", "mentions": "@", "question": "?", "decision": "!", "talk": "-"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLine:
-    """The part of a digest that shows one message. `text`: a sentence of it, shortened with an ellipsis if it is long;
-    of a digest that a model wrote, its words. `more`: further messages that a line of a model cites. `decides`: it says
-    that something was decided, changed or cancelled."""
+    """The part of a digest that shows one message. `text`: the message, or a whole sentence of a long one; of a digest
+    that a model wrote, its words. `more`: further messages that a line of a model cites. `decides`: it says that
+    something was decided, changed or cancelled. `why`: what it is shown for."""
 
     message_id: str
     sender_id: str
@@ -31,6 +33,11 @@ class DigestLine:
     text: str
     more: tuple[str, ...] = ()
     decides: bool = False
+    why: Why = "talk"
+
+    @property
+    def mark(self) -> str:
+        return _MARKS["decision" if self.decides and self.why == "talk" else self.why]
 
     @property
     def name(self) -> str:
@@ -65,19 +72,23 @@ class DigestEntry:
 
     def rendered(self, zone: tzinfo = UTC) -> str:
         """Return the entry as text: one line, or a heading and a line for each sentence."""
-        mark = _MARKS[self.why]
         if not self.full:
-            return "\n".join(_inert(f"{self._mark(line)} {line.text} {_cited(line)}") for line in self.lines)
+            return "\n".join(_inert(f"{line.mark} {line.text} {_cited(line)}") for line in self.lines)
         state = "" if self.state is TalkState.CLOSED else f" · {self.state}"
         about = f"{_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
-        if len(self.lines) == 1 and self.lines[0].text.endswith(self.title):
-            return _inert(f"{self._mark(self.lines[0])} {self.lines[0].text} {_cited(self.lines[0])} · {about}")
-        lines = (f"{'! ' if line.decides else ''}{line.name}: {line.text} {_cited(line)}" for line in self.lines)
-        return "\n  ".join(map(_inert, (f"{mark} {self.title} · {about}", *lines)))
+        first = self.titled_by
+        rest = [line for line in self.lines if line is not first]
+        who = f"{first.name}: " if first is not None and len(self.people) > 1 else ""
+        title = f"{who}{first.text} {_cited(first)}" if first is not None else self.title
+        lines = (f"{line.mark.replace('-', '')} {line.name}: {line.text} {_cited(line)}".strip() for line in rest)
+        return "\n  ".join(map(_inert, (f"{_MARKS[self.why]} {title} · {about}", *lines)))
 
-    def _mark(self, line: DigestLine) -> str:
-        """Return the mark of a line that stands alone: also below a question a decision is one."""
-        return _MARKS["decision" if line.decides else self.why]
+    @property
+    def titled_by(self) -> DigestLine | None:
+        """The line that says the same as the title."""
+        title = self.title.removesuffix("…")
+        named = (title, title.rpartition(" (")[0])  # words that it often uses may follow
+        return next((line for line in self.lines for text in named if text and text in line.text), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +121,17 @@ class Digest:
         stands in brackets is the message's id. `zone`: the time zone of the times.
         """
         return "\n".join(self._rendered(zone))
+
+    def sections(self) -> Iterator[tuple[Why, list[tuple[DigestEntry, list[DigestLine]]]]]:
+        """Yield the lines by what they are shown for, in order of time, and last what else was said, conversation by
+        conversation."""
+        for why in ORDER[:-1]:
+            points = [(entry, line) for entry in self.entries for line in entry.lines if line.why == why]
+            if points:
+                yield why, [(entry, [line]) for entry, line in sorted(points, key=lambda point: point[1].sent_at)]
+        talks = [(entry, [line for line in entry.lines if line.why == "talk"]) for entry in self.entries]
+        if rest := [(entry, lines) for entry, lines in talks if lines]:
+            yield "talk", rest
 
     def _rendered(self, zone: tzinfo) -> Iterator[str]:
         for entry in self.entries:

@@ -3,20 +3,19 @@ of a talk, and its title."""
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
 
-from roomlore.core.evolution.offline.cues import agrees, sense_of
+from roomlore.core.digest.points import Span, is_asking, says_little, speaks_of_decision
 from roomlore.core.mentions import with_names
-from roomlore.core.models import Entry, Message, MessageType, Role, TalkState
-from roomlore.core.patterns import lazy_pattern
+from roomlore.core.models import Entry, Message, Role, TalkState
 from roomlore.core.prompt import neutral
 from roomlore.core.summary.sentences import unsplit
-from roomlore.core.text import asks, fold, graphemes, keywords, rarity, thanks, truncate
+from roomlore.core.text import fold, graphemes, keywords, rarity, truncate
 from roomlore.core.transcript import Speakers, people_of, spoken_text
 
 _SAME_TALK = 0.65
@@ -27,24 +26,21 @@ _LONGEST = 16
 """Most messages of a talk. A longer one is cut where it pauses, since a conversation of hundreds has many subjects."""
 _EDGE = 0.25
 """The share of a long talk at each end in which it is not cut."""
-_ANSWERED = 0.42
-"""Least probability of sharing a thread with a question at which a later message by somebody else answers it."""
 _NO_TITLE = "…"
-_DECISIONS: frozenset[str] = frozenset(("decision", "change", "cancellation"))
-_DECISION_CHARACTERS = 400
-_LAST_CHARACTERS = 400
-_AGREEING = 4
-"""The messages after a decision among which those that agree are looked for."""
 
 
 @dataclass(frozen=True)
 class Talk:
-    """A stretch of a thread, in order of arrival. `thread`: the arrival of the thread's first message. `answered`: the
-    arrivals of messages of the span that somebody else answers later."""
+    """A stretch of a thread, in order of arrival. `thread`: the arrival of the thread's first message. `within`: the
+    messages of the span, by which it is known what is answered and settled; by default its own."""
 
     thread: int
     entries: tuple[Entry, ...]
-    answered: frozenset[int] = frozenset()
+    within: Span | None = None
+
+    @cached_property
+    def span(self) -> Span:
+        return Span(self.entries) if self.within is None else self.within
 
     @cached_property
     def senders(self) -> tuple[str, ...]:
@@ -63,37 +59,13 @@ class Talk:
 
     @cached_property
     def open_questions(self) -> tuple[Entry, ...]:
-        """The questions that nobody answers later. The asker's thanks say that an answer came another way."""
-        return tuple(
-            entry
-            for entry in self.questions
-            if entry.message.arrival not in self.answered and not self._is_thanked_for(entry)
-        )
-
-    @cached_property
-    def answers(self) -> Mapping[int, tuple[Entry, ...]]:
-        """By the arrival of a question, the later messages of others that likely answer it, without those that ask
-        something back."""
-        answers_by_arrival: defaultdict[int, list[Entry]] = defaultdict(list)
-        askers = {entry.message.arrival: entry.message.sender_id for entry in self.questions}
-        for entry in (talk_entry for talk_entry in self.entries if not ends_asking(talk_entry)):
-            candidates = entry.link.thread_candidates
-            for arrival, probability in zip(
-                candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True
-            ):
-                if probability >= _ANSWERED and askers.get(arrival, entry.message.sender_id) != entry.message.sender_id:
-                    answers_by_arrival[arrival].append(entry)
-        return {arrival: tuple(its) for arrival, its in answers_by_arrival.items()}
-
-    def is_left_to(self, question: Entry) -> bool:
-        """Return True if a question that is put to one person still waits for them: nobody answered it."""
-        return question.message.arrival not in self.answers and not self._is_thanked_for(question)
+        """The questions that nobody answers later."""
+        return tuple(entry for entry in self.questions if self.span.is_open(entry))
 
     @cached_property
     def decisions(self) -> tuple[Entry, ...]:
         """The messages that decide, change or cancel something."""
-        entries = self.entries
-        return tuple(entry for at, entry in enumerate(entries) if _decides(entry, entries[at + 1 : at + 1 + _AGREEING]))
+        return tuple(entry for entry in self.entries if self.span.decides(entry))
 
     @property
     def state(self) -> TalkState:
@@ -101,59 +73,14 @@ class Talk:
             return TalkState.OPEN
         return TalkState.ANSWERED if self.questions else TalkState.CLOSED
 
-    def _is_thanked_for(self, question: Entry) -> bool:
-        asking = question.message
-        own = (entry.message for entry in self.entries if entry.message.sender_id == asking.sender_id)
-        return any(message.arrival > asking.arrival and thanks(fold(message.text)) for message in own)
-
-
-def is_asking(entry: Entry) -> bool:
-    """Return True if a person asks something."""
-    return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
-
-
-def ends_asking(entry: Entry) -> bool:
-    """Return True if the last sentence of a question asks: 'The printer? Call Jim' is an answer."""
-    text = spoken_text(entry.message)[-_LAST_CHARACTERS:]
-    last = next((sentence for sentence in reversed(unsplit(text)) if sentence.strip()), "")
-    return is_asking(entry) and asks(fold(last))
-
-
-def _decides(entry: Entry, after: Sequence[Entry]) -> bool:
-    message = entry.message
-    if message.role is not Role.USER or len(message.text) > _DECISION_CHARACTERS:
-        return False
-    if not speaks_of_decision(message.text):
-        return False
-    agreed = {reply.message.sender_id for reply in after if agrees(reply.message.text)} - {message.sender_id}
-    return sense_of(fold(message.text)).holds(len(agreed))
-
-
-def speaks_of_decision(text: str) -> bool:
-    """Return True if a text says above all that something is decided, changed or cancelled. If it holds is not
-    considered."""
-    sense = sense_of(fold(text))
-    return bool(sense.purposes) and sense.purposes[0] in _DECISIONS and not sense.asked
-
 
 def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
     tool calls and messages without words."""
-    groups, answered = _grouped([entry for entry in entries if is_said(entry)])
-    talks = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
+    spoken = [entry for entry in entries if is_said(entry)]
+    span = Span(spoken)
+    talks = [Talk(group[0].link.thread, part, span) for group in _grouped(spoken) for part in _stretches(tuple(group))]
     return sorted(talks, key=lambda talk: talk.entries[0].message.arrival)
-
-
-def talk_of(entries: Sequence[Entry]) -> Talk:
-    """Return these entries of one thread, in order of arrival, as one talk."""
-    sender: dict[int, str] = {}
-    answered: set[int] = set()
-    for entry in entries:
-        candidates, own = entry.link.thread_candidates, entry.message.sender_id
-        likely = candidates.arrivals[candidates.probabilities >= _ANSWERED].tolist() if sender else ()
-        answered.update(arrival for arrival in likely if sender.get(arrival, own) != own)
-        sender[entry.message.arrival] = own
-    return Talk(entries[0].link.thread, tuple(entries), frozenset(answered))
 
 
 def is_said(entry: Entry) -> bool:
@@ -163,21 +90,16 @@ def is_said(entry: Entry) -> bool:
     return speaks and bool(spoken_text(message).strip())
 
 
-def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int]]:
-    """Put each message to the talk whose newest members it most likely belongs with. Return the talks, and the arrivals
-    of messages that somebody else answers."""
+def _grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Put each message to the talk whose newest members it most likely belongs with."""
     groups: list[list[Entry]] = []
     place: dict[int, int] = {}
-    sender: dict[int, str] = {}
-    answered: set[int] = set()
     for entry in entries:
         likely: defaultdict[int, list[float]] = defaultdict(list)
         candidates = entry.link.thread_candidates
         for arrival, probability in zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True):
             if (group := place.get(arrival)) is not None:
                 likely[group].append(probability)
-                if probability >= _ANSWERED and sender[arrival] != entry.message.sender_id:
-                    answered.add(arrival)
         best, most = len(groups), _SAME_TALK
         for group, shares in likely.items():
             newest = shares[-_NEWEST:]
@@ -187,8 +109,8 @@ def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int
         if best == len(groups):
             groups.append([])
         groups[best].append(entry)
-        place[entry.message.arrival], sender[entry.message.arrival] = best, entry.message.sender_id
-    return groups, frozenset(answered)
+        place[entry.message.arrival] = best
+    return groups
 
 
 def _stretches(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
@@ -217,6 +139,8 @@ _ONCE = 0.1
 """The worth of a word that only one message of a talk uses, beside one that two do: the subject comes up again."""
 _OPENING = 1.15
 """The factor of a talk's first message, which mostly names the subject."""
+_LITTLE = 0.1
+"""The factor of a greeting and the like."""
 _SHORT = 3.0
 _FEW = 20
 """Among fewer talks no word counts as common."""
@@ -224,22 +148,17 @@ _TELLING = 0.25
 """The least worth of a decision that names a talk, beside the most telling sentence."""
 _TITLE = 60
 _TITLE_WORDS = 3
-# The name of who is addressed, before a colon or a comma.
-_LEADING_NAME = lazy_pattern(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
-_NAME, _NAME_WORDS = 80, 6
-# The gap before the next word of a name.
-_NEXT_WORD = lazy_pattern(r"[\s,，:：]+(?=\S)")
-# A mention that begins a message, with a text after it.
-_LEADING_MENTION = lazy_pattern(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a message. `worth`: how much it tells of its talk."""
+    """A sentence of a message. `worth`: how much it tells of its talk. `whole`: False if the message goes on where it
+    ends."""
 
     entry: Entry
     text: str
     worth: float
+    whole: bool = True
 
 
 class WordRarity:
@@ -278,20 +197,18 @@ class WordRarity:
 
 
 def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) -> list[Sentence]:
-    """Return the sentences of the talk, the most telling first, without a name that they begin by addressing."""
-    sentences = []
+    """Return the sentences of the talk, the most telling first."""
+    all_sentences = []
     for place, entry in enumerate(talk.entries):
-        for text in sentences_in(entry, words):
+        said = words.text_of(entry.message)
+        texts = _first_sentences(said[:_READ])
+        for at, text in enumerate(texts, 1):
             known = _keywords(text)
             worth = sum([weights.get(word, 0.0) for word in known])
-            size = math.sqrt(_SHORT + len(known))
-            sentences.append(Sentence(entry, text, (worth / size + 0.01) * (_OPENING if place == 0 else 1.0)))
-    return sorted(sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
-
-
-def sentences_in(entry: Entry, words: WordRarity) -> list[str]:
-    """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    return [_plain(sentence, words.names) for sentence in _first_sentences(words.text_of(entry.message)[:_READ])]
+            worth *= _LITTLE if says_little(text) else 1.0
+            worth = (worth / math.sqrt(_SHORT + len(known)) + 0.01) * (_OPENING if place == 0 else 1.0)
+            all_sentences.append(Sentence(entry, text, worth, len(said) <= _READ or at < len(texts)))
+    return sorted(all_sentences, key=lambda sentence: (-sentence.worth, sentence.entry.message.arrival))
 
 
 @lru_cache(maxsize=_KNOWN)
@@ -301,11 +218,6 @@ def _first_sentences(text: str) -> tuple[str, ...]:
 
 
 _keywords = lru_cache(maxsize=_KNOWN)(keywords)
-
-
-def _plain(text: str, names: Collection[str]) -> str:
-    named = _LEADING_NAME.match(text)
-    return text[named.end() :] if named and fold(named["name"]) in names else text
 
 
 def title_of(talk: Talk, words: WordRarity, best: Sequence[Sentence] | None = None) -> str:
@@ -319,7 +231,7 @@ def title_of(talk: Talk, words: WordRarity, best: Sequence[Sentence] | None = No
     if not best:
         return ""
     first = _deciding(talk, best) or best[0]
-    sentence = shortened(_unaddressed(first.text, words.names), _TITLE)
+    sentence = shortened(first.text, _TITLE)
     again = [word for word, count in talk.counts.items() if count > 1 and word in weights]
     telling = sorted(again, key=lambda word: (-weights[word], word))
     held = set(_keywords(sentence))
@@ -344,16 +256,6 @@ def summary_of(entries: Sequence[Entry]) -> str:
         names = map(speakers.name_of, dict.fromkeys([entry.message.sender_id for entry in its]))
         lines.append(neutral(f"{title_of(talk, words) or _NO_TITLE} · {', '.join(dict.fromkeys(names))}"))
     return "\n".join(lines)
-
-
-def _unaddressed(text: str, names: Collection[str]) -> str:
-    """Return the text without the person whom it begins by mentioning. A known name may have several words."""
-    mention = _LEADING_MENTION.match(text)
-    if mention is None or fold(text[1 : _NAME + 1]) in names:
-        return text
-    ends = [match.end() for match in _NEXT_WORD.finditer(text, 0, _NAME)][: _NAME_WORDS - 1]
-    known = [end for end in ends if fold(text[1:end].strip(" ,，:：")) in names]
-    return text[max(known) :] if known and text[max(known) :].strip() else text[mention.end() :]
 
 
 def _deciding(talk: Talk, best: Sequence[Sentence]) -> Sentence | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
-from roomlore.core.digest.talks import Talk, is_said, talk_of
+from roomlore.core.digest.talks import Talk, is_said
 from roomlore.core.digest.written import PromptWindow, is_title_due, read_titles, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.models import Entry
@@ -177,7 +177,7 @@ class ThreadTitler(Service):
                     named[entry.link.thread].append(entry)
         since = self._clock.now() - timedelta(days=NEWEST_DAYS)
         talks = {
-            thread: talk_of(its)
+            thread: Talk(thread, tuple(its))
             for thread, its in named.items()
             if len(its) >= _FEWEST and its[-1].message.dated_at >= since
         }

@@ -28,7 +28,7 @@ from roomlore.verbs import rooms as verbs
 
 if TYPE_CHECKING:
     from roomlore.core.context import Context
-    from roomlore.core.digest.digest import Digest, DigestEntry
+    from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine
     from roomlore.core.models import Entry, Heading, Link, Room, Thread
     from roomlore.settings import Row, Settings
     from roomlore.wiring import Lore
@@ -416,13 +416,11 @@ def _print(made: Digest, begin: datetime | None, zone: ZoneInfo) -> None:
     if not made.entries:
         out.print(_nothing(made, begin, zone))
         return
-    why = None
-    for entry in made.entries:
-        if entry.why != why:
-            why = entry.why
-            out.print(Text(say(_GROUPS[why]), "bold"))
-        for number, line in enumerate(_lines(entry)):
-            out.print(Padding(line, (0, 0, 0, _INDENT if number else 2), expand=False))
+    for why, parts in made.sections():
+        out.print(Text(say(_GROUPS[why]), "bold"))
+        for entry, lines in parts:
+            for indent, text in _talk(entry, lines) if why == "talk" else map(_point, lines):
+                out.print(Padding(text, (0, 0, 0, indent), expand=False))
     out.print(Text(_digest_footer(made), "dim"))
     if made.degraded:
         cause = causes(show.inert(made.degraded, 240))
@@ -441,17 +439,27 @@ def _nothing(made: Digest, begin: datetime | None, zone: ZoneInfo) -> str:
     return say("Nothing new in the last day of the room.")
 
 
-def _lines(entry: DigestEntry) -> Iterator[Text]:
-    """Yield the heading of an entry, and what it cites."""
+def _point(line: DigestLine) -> tuple[int, Text]:
+    """Return what waits, was decided or is open, with who said it and when."""
+    return 2, Text.assemble(f"{show.inert(line.name, 24)}: {show.inert(line.text)}  ", (_cited(line, when=True), "dim"))
+
+
+def _talk(entry: DigestEntry, lines: Sequence[DigestLine]) -> Iterator[tuple[int, Text]]:
+    """Yield the heading of a conversation, and what else was said in it. A title that is shown already is left out."""
     people = show.inert(", ".join(entry.people), 60)
-    state = "" if entry.state == "closed" else f" · {say(entry.state)}"
-    count = show.counted(entry.messages, "message")
-    when = f"{show.clock(entry.first_at)} · {people} · {count}{state}"
-    yield Text.assemble((show.inert(entry.title, 120), "green"), (f"  {when}", "dim"))
-    for line in entry.lines:
-        cited = show.inert(", ".join(line.cited), 120)
-        mark = "! " if line.decides and entry.why != "decision" else ""
-        yield Text.assemble(f"{mark}{show.inert(line.name, 24)}: {show.inert(line.text)}  ", (f"[{cited}]", "dim"))
+    about = f"{show.clock(entry.first_at)} · {people} · {show.counted(entry.messages, 'message')}"
+    title = "" if entry.titled_by else f"{show.inert(entry.title, 120)}  "
+    yield 2, Text.assemble((title, "green"), (about, "dim"))
+    for line in lines:
+        yield (
+            _INDENT,
+            Text.assemble(f"{show.inert(line.name, 24)}: {show.inert(line.text)}  ", (_cited(line, when=False), "dim")),
+        )
+
+
+def _cited(line: DigestLine, *, when: bool) -> str:
+    cited = show.inert(", ".join(line.cited), 120)
+    return f"{show.clock(line.sent_at)} [{cited}]" if when else f"[{cited}]"
 
 
 def _digest_footer(made: Digest) -> str:

@@ -302,8 +302,9 @@ class RoomMessages(UserTextAnswer):
 class DigestBlock(UserTextAnswer):
     room_id: Text
     text: Text = Field(
-        description="A line for each conversation or sentence, with the ids of its messages in brackets. It begins "
-        "with @ where it concerns the reader, ? for an open question, ! for a decision."
+        description="A line for each conversation, with further lines below it, each a whole message or sentence with "
+        "the ids of its messages in brackets. @ before a line: it concerns the reader; ?: an open question; !: a "
+        "decision."
     )
     messages: int = Field(description="How many new messages there are.")
     left: int = Field(description="How many conversations are not shown.")
