@@ -12,17 +12,17 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from roomlore.core.audience import ALWAYS, check_viewer
-from roomlore.core.dates import FAR_PAST, TimeSpan
+from roomlore.core.dates import TimeSpan
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
-from roomlore.core.search.telling import BETWEEN
+from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.ports.audience import rooms_shown
 from roomlore.surfaces.cli.show import excerpt, matches
 from roomlore.surfaces.people_named import answer_with_people_named, with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages, in_tongue, visible
+from roomlore_console.frame import NoViewer, Page, Tongue, clipped, compile_pages, in_tongue, visible
 
 _BESIDE = 14
 _ROOMS = 50
@@ -42,7 +42,6 @@ _MAX_WORDS = 4
 _NAMED = 50
 _LONGEST_QUERY = 400
 _LATIN_ENDS = 0x2FF
-_DAY = len("2024-05-01")
 _PICKED = 100
 """The most people that a filter offers."""
 _EXCERPT = 320
@@ -226,15 +225,8 @@ async def suggest(page: Page) -> Response:
 
 def span(time_span: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:
     """Return what a time in the query was taken for: whole days by their dates, both included."""
-    start, end = (
-        moment if moment <= FAR_PAST else moment.astimezone(zone) for moment in (time_span.start, time_span.end)
-    )
-    whole = not any((start.hour, start.minute, end.hour, end.minute))
-    last = clock(end - timedelta(days=1), zone)[:_DAY] if whole else clock(end, zone)
-    if time_span.start <= FAR_PAST:
-        return tongue.say("span.until", words=clipped(time_span.text, 40), last=last)
-    first = clock(start, zone)[:_DAY] if whole else clock(start, zone)
-    form = "day" if first == last else "days"
+    first, last = ends_of(time_span, zone)
+    form = "until" if not first else "day" if first == last else "days"
     return tongue.say(f"span.{form}", words=clipped(time_span.text, 40), first=first, last=last)
 
 

@@ -32,8 +32,8 @@ def reason(query: SearchQuery, signals: Mapping[str, float], held: Sequence[str]
         codes = [code for code in codes if code not in ("meaning", "neighbours")]
     reasons = [_held(held)] if held else []
     reasons += [_SHOWN[code] for code in codes]
-    if query.begun:
-        reasons.append(_when(query.begun, at))
+    if then := [span for span in query.begun if span.start <= at < span.end]:
+        reasons.append("from " + ", ".join(f"“{span.text[:_LONGEST_TIME]}”" for span in then))
     if signals["voice"] and query.voice:
         reasons.append(_SIDES[query.voice])
     return BETWEEN.join(reasons) or "a weak match"
@@ -44,27 +44,35 @@ def _held(words: Sequence[str]) -> str:
     return f"has your words: {some}" if len(words) > 1 else f"has your word: {some}"
 
 
-def _when(spans: Sequence[TimeSpan], at: datetime) -> str:
-    then = [span for span in spans if span.start <= at < span.end]
-    times = ", ".join(f"“{span.text[:_LONGEST_TIME]}”" for span in then or spans)
-    return f"from {times}" if then else f"not from {times}"
-
-
 def nothing_then(spans: Sequence[TimeSpan], zone: tzinfo, *, others: bool) -> str:
     """Return the sentences that say that nothing is from the times asked for. `others`: messages of other times were
     found."""
-    times = ", ".join(f"“{span.text[:_LONGEST_TIME]}” ({days(span, zone)})" for span in spans)
+    times = ", ".join(f"“{span.text[:_LONGEST_TIME]}” ({_days(span, zone)})" for span in spans)
     return f"Nothing is from {times}." + (" What follows is from other times." if others else "")
 
 
-def days(span: TimeSpan, zone: tzinfo) -> str:
-    """Return a time span in days: whole days by their dates, both included."""
-    start, end = (moment if moment <= FAR_PAST else moment.astimezone(zone) for moment in (span.start, span.end))
-    whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
-    first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (_clock(start), _clock(end))
-    if span.start <= FAR_PAST:
-        return f"up to {last}"
-    return first if first == last else f"{first} to {last}"
+def _days(span: TimeSpan, zone: tzinfo) -> str:
+    first, last = ends_of(span, zone)
+    return last if first == last else f"{first or '…'} – {last}"
+
+
+def ends_of(span: TimeSpan, zone: tzinfo) -> tuple[str, str]:
+    """Return when a time span begins and ends: whole days by their dates, both included; '' for the beginning of one
+    that is open to the past."""
+    start, end = _local(span.start, zone), _local(span.end, zone)
+    if not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second)):
+        first, last = _day(start), _day(end - timedelta(days=1))
+    else:
+        first, last = _clock(start), _clock(end).removeprefix(f"{_day(start)} ")
+    return ("" if span.start <= FAR_PAST else first), last
+
+
+def _local(moment: datetime, zone: tzinfo) -> datetime:
+    """Return the moment in the zone; unchanged at the ends of the calendar."""
+    try:
+        return moment if moment <= FAR_PAST else moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def _day(moment: datetime) -> str:
@@ -91,7 +99,7 @@ def why_nothing(
         return "No messages are here yet: add or import some."
     then = chosen(facts, senders=None, since=since, until=until)
     if then is not None and not then.size:
-        first, last = (_day(from_micros(int(moment)).astimezone(zone)) for moment in (sent.min(), sent.max()))
+        first, last = (_day(_local(from_micros(int(moment)), zone)) for moment in (sent.min(), sent.max()))
         return f"No message is from that time: the first here is from {first}, the last from {last}."
     if only is not None and not only.size:
         return "These people wrote nothing in that time: leave out a filter."

@@ -195,13 +195,13 @@ class Searching(Service):
         self, query: SearchQuery, ranked: Sequence[Ranked], facts: MessageFacts, only: Ints | None, filters: Filters
     ) -> str | None:
         """Return what a person should know of an answer with these hits; None if that is nothing."""
-        told = [missing_senders(facts, filters.senders)]
+        missing, sentence = missing_senders(facts, filters.senders), None
         if query.begun and all(hit.outside for hit in ranked):
-            told.append(nothing_then(query.begun, self._zone, others=bool(ranked)))
-        elif not ranked and not told[0]:
+            sentence = nothing_then(query.begun, self._zone, others=bool(ranked))
+        elif not ranked and not missing:
             since, until = filters.since, filters.until
-            told.append(why_nothing(query, facts, only, since=since, until=until, zone=self._zone))
-        return " ".join(filter(None, told)) or None
+            sentence = why_nothing(query, facts, only, since=since, until=until, zone=self._zone)
+        return " ".join(filter(None, (sentence, missing))) or None
 
     def _measure(self, answer: SearchAnswer) -> None:
         self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)

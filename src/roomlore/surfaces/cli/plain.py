@@ -8,7 +8,7 @@ import typer
 
 from roomlore.surfaces.cli import facts, searching, show
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.language import say
+from roomlore.surfaces.cli.language import translated
 from roomlore.surfaces.people_named import answer_with_people_named
 from roomlore.verbs import plain as verbs
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def _show_answer(lore: Lore, answer: SearchAnswer, call: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
     if not answer.hits:
-        out.print(say("Nothing in {where} fits; try other words.", where=show.inert(call.asked["room"], 80)))
+        out.print(show.inert(translated(answer.hint or ""), 1_000))
     searching.found_in_lines(await answer_with_people_named(lore, answer), out, zone)
 
 

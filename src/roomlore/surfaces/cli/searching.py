@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
@@ -13,7 +14,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from roomlore.core.attachments import found_words
-from roomlore.core.dates import FAR_PAST, TimeSpan, moment
+from roomlore.core.dates import TimeSpan, moment
+from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import help_of
 from roomlore.surfaces.cli.frame import frame_of, viewer_of
@@ -87,12 +89,12 @@ def search(
         show.as_json(to_jsonable(answer))
         return
     out = show.console()
-    if answer.hint:
-        typer.echo(show.inert(translated(answer.hint), 1_000), err=True)
+    hint = show.inert(translated(answer.hint or ""), 1_000)
     if not answer.hits:
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
-        where = say("these rooms") if room is None else show.inert(room, 80)
-        out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
+        out.print("\n  - ".join([hint, *tries]))
+    elif hint:
+        typer.echo(hint, err=True)
     hits(answer, out, zone, headings)
 
 
@@ -116,7 +118,11 @@ def hits(
 ) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
     search was done. `headings`: of the threads of messages, by room and message."""
-    for rank, hit in enumerate(answer.hits, 1):
+    from_then = any(not hit.outside for hit in answer.hits)
+    for rank, hit in enumerate(sorted(answer.hits, key=attrgetter("outside")), 1):
+        if hit.outside and from_then:
+            out.print(Text(say("From other times:"), "dim"))
+            from_then = False
         _hit(rank, hit, answer, out, (headings or {}).get((hit.message.room_id, hit.message.id)))
     if answer.degraded:
         cause = causes(show.inert(answer.degraded))
@@ -153,12 +159,9 @@ def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading:
     )
     out.print(head)
     around = [line for in_conversation in hit.conversation for line in _around(hit, in_conversation, query)]
-    thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
-    for below in (
-        *(around or [_marked_text(hit.message, query)]),
-        *thread,
-        Text(causes(show.inert(hit.reason)), "dim italic"),
-    ):
+    why = causes(show.inert(hit.reason)).replace(BETWEEN, " · ")
+    thread = f" · {show.heading(heading)}" if heading and heading.title else ""
+    for below in (*(around or [_marked_text(hit.message, query)]), Text(f"{why}{thread}", "dim italic")):
         out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
     out.print()
 
@@ -194,22 +197,13 @@ def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
 
 def spoken(span: TimeSpan) -> str:
     """Return a time span in days: whole days by their dates, both included."""
-    start, end = show.local(span.start), show.local(span.end)
-    whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
-    first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
-    if span.start <= FAR_PAST:
+    first, last = ends_of(span, show.shown_zone())
+    if not first:
         return say("up to {last}", last=last)
-    if not whole:
-        last = last.removeprefix(f"{_day(start)} ")
     return first if first == last else say("{first} to {last}", first=first, last=last)
 
 
-def _day(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d")
-
-
 def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
-    yield say("fewer words, or other words")
     if by_sender:
         yield say("without --sender, which takes the ids that `export` shows, not names")
     if by_time:
