@@ -167,7 +167,7 @@ def test_a_picture_is_shown_by_its_caption(chat):
 
 def test_nothing_found_says_what_to_try(chat):
     plain = chat("search", "tea", "zebra").stdout
-    assert plain.startswith("Nothing in tea fits. Try\n  - fewer words, or other words\n")
+    assert plain.startswith("No message here has your words: zebra. Try other words, or fewer.\n  - by meaning too")
     assert "set `embeddings`" in plain
     assert "--sender" not in plain
     assert "without --mode lexical" in chat("search", "tea", "zebra", "--mode", "lexical").stdout
@@ -370,7 +370,7 @@ def test_all_rooms_that_a_viewer_may_see_are_searched(chat):
     everywhere = json.loads(chat("search", "--everywhere", "samovar", "--json").output)
     assert everywhere["room_id"] is None
     assert {hit["message"]["room_id"] for hit in everywhere["hits"]} == {"tea", "odd"}
-    assert "these rooms" in chat("search", "giraffe", "--viewer", "room:odd").output
+    assert "has your words: giraffe" in chat("search", "giraffe", "--viewer", "room:odd").output
     assert "--everywhere" in chat("search", "tea", code=2).output
     assert "viewer is room:" in chat("search", "tea", "--viewer", "someone", code=1).output
 

@@ -42,7 +42,7 @@ async def test_an_answer_has_scores_signals_and_reasons(http):
     assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "hint", "search_ms"}
     assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("lexical", None, 2)
     first = answer["hits"][0]
-    assert set(first) == {"message", "score", "signals", "reason", "conversation"}
+    assert set(first) == {"message", "score", "signals", "reason", "outside", "conversation"}
     assert first["conversation"] == []
     assert 0 <= first["score"] <= 1
     assert first["reason"]

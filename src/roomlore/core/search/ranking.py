@@ -275,9 +275,11 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signals:
-    """One value per row; None if it is 0 for all. `table`: how well each row matches each term."""
+    """One value per row; None if it is 0 for all. `table`: how well each row matches each term. `asked`: the
+    row stands shortly after a question by somebody else that has words of the query."""
 
     table: Floats
+    asked: NDArray[np.bool_]
     words: Floats
     neighbours: Floats
     meaning: Floats | None
@@ -359,7 +361,7 @@ def _by_themselves(
         whole = holds.all(axis=0)
         if whole.any():
             return np.where(holds.any(axis=0), fused + whole * fused.max(), 0.0)
-    own = signals.words > 0
+    own = signals.asked | (signals.words > 0)
     if signals.answers is not None:
         own |= signals.answers > 0
     if near is not None:
@@ -453,6 +455,7 @@ def _signals(
     pairs = once(_all_pairs, facts, weights) if rows.size == size else _pairs(rows, facts, weights)
     return _Signals(
         table=table,
+        asked=_asked(own, pairs, rows, facts),
         words=words,
         neighbours=gained(table, word_matches.worth, own, pairs) / total,
         meaning=_of(near.similarity, rows) if near else None,
@@ -462,6 +465,15 @@ def _signals(
         time=closeness(query.spans, _of(facts.sent_at, rows).astype(float)) if query.spans else None,
         kind=_of(once(_kinds, facts, weights), rows),
     )
+
+
+def _asked(own: Floats, pairs: Sequence[_Pairs], rows: Ints, facts: MessageFacts) -> NDArray[np.bool_]:
+    """Return which rows stand shortly after a question by somebody else that has words of the query."""
+    asks, who = (own > 0) & facts.questions[rows], facts.senders[rows]
+    asked = np.zeros(own.size, np.bool_)
+    for later, earlier, _, forth in pairs:
+        asked[later] |= asks[earlier] & (forth > 0) & (who[later] != who[earlier])
+    return asked
 
 
 def _of(column: Column, rows: Ints) -> Column:

@@ -13,7 +13,6 @@ from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
 from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
-from roomlore.services.messages.search import MAX_SENDERS
 from roomlore.verbs import contexts, facts, memories, rooms
 from roomlore_server.mcp.derived import MAX_LISTED, MAX_QUERY, Arguments, Offset, arguments_of
 
@@ -100,9 +99,9 @@ class SearchMessages(Arguments):
 
     query: Query
     room_id: Id | None = Field(None, description="Id or name; by default all rooms.")
-    sender_ids: list[Id] | None = Field(None, max_length=MAX_SENDERS, description="Only what these people said.")
-    since: str | None = Field(None, max_length=200, description="Only from this time on, such as 'last week'.")
-    until: str | None = Field(None, max_length=200, description="Only before this time.")
+    sender_ids: list[Id] | None = None
+    since: str | None = Field(None, max_length=200, description="A time, such as 'yesterday'.")
+    until: str | None = None
     limit: int = Field(5, ge=1, le=MAX_FOUND)
 
 
@@ -285,8 +284,7 @@ class FoundMessage(BaseModel):
     text: Text
     cut: Literal[True] | None = Field(default=None, description="The text goes on.")
     score: float
-    why: Text = Field(description="Why it was found.")
-    outside: Literal[True] | None = Field(default=None, description="It is from another time than was asked for.")
+    why: Text
     thread: Text | None = Field(default=None, description="The title of its thread.")
 
 
@@ -387,7 +385,6 @@ def found_message(hit: SearchHit, thread: str | None) -> FoundMessage:
         cut=cut or None,
         score=round(hit.score, 4),
         why=shortened(hit.reason, _REASON_BYTES)[0],
-        outside=True if hit.outside else None,
         thread=label(thread or ""),
     )
 
