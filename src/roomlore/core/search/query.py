@@ -72,10 +72,10 @@ class SearchQuery:
     """A parsed question.
 
     `words`: its words without stop words and times; none of a dialogue. `literal`: it is a few words, not a question:
-    messages that hold them are meant. `begun`: the times among `spans` that are not yet to come. `terms`: the distinct terms to look up; `worth`: the weight of each before its rarity is known. `embed`: the texts
-    to embed. `spans`: the times it names. `people`: the senders it names, as indices into the room's `sender_ids`.
-    `voice`: the side it is about, if people talk with an agent. `only_then`: it asks for nothing but the times, so
-    nothing else may be found.
+    messages that hold them are meant. `begun`: the times among `spans` that are not yet to come. `terms`: the distinct
+    terms to look up; `worth`: the weight of each before its rarity is known. `embed`: the texts to embed. `spans`: the
+    times it names. `people`: the senders it names, as indices into the room's `sender_ids`. `voice`: the side it is
+    about, if people talk with an agent. `only_then`: it asks for nothing but the times, so nothing else may be found.
     """
 
     terms: tuple[str, ...]

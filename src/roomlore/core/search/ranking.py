@@ -373,7 +373,7 @@ def _holding(query: SearchQuery, postings: Postings, table: Floats) -> list[NDAr
     """Return for each word of the query which rows of a table of its terms hold it."""
     column = {term: place for place, term in enumerate(postings.words)}
     places = [[column[term] for term in word.terms if term in column] for word in query.words]
-    return [(table[:, its] > 0).all(axis=1) & bool(its) for its in places]
+    return [np.logical_and((table[:, its] > 0).all(axis=1), bool(its)) for its in places]
 
 
 def before_fall(ranked: list[Ranked], query: SearchQuery, *, by_meaning: bool) -> list[Ranked]:

@@ -207,8 +207,8 @@ class MessageService(Service):
         `asked_at`: now by default, or a time, or 'newest' for the time of the newest message; if the query contains
         only a time, everything sent then is found. If nothing is from then, `hint` says so, and the hits are of other
         times. With `conversation` each hit brings the nearest messages of its conversation, at most 12 with itself;
-        with `neighbours` messages are found, too, that have none of the words but stand beside some that do. Raise `InvalidInput`, `NotFound` for an unknown room,
-        `StorageUnavailable`.
+        with `neighbours` messages are found, too, that have none of the words but stand beside some that do. Raise
+        `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
         """
         options: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
         options |= {"filters": Filters.of(sender_ids, since, until), "neighbours": neighbours}

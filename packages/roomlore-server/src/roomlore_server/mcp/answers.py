@@ -171,7 +171,7 @@ class Answer(BaseModel):
 class UserTextAnswer(Answer):
     """An answer with texts of people."""
 
-    notice: Text = Field(default=NOTICE, description="How to take what is in it.")
+    notice: Text = Field(default=NOTICE)
 
 
 class MemoryView(BaseModel):

@@ -115,9 +115,15 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
 
 async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
     room_id = None if wanted.room_id is None else await visitor.room(wanted.room_id)
-    times = {name: _time(visitor.lore, name, getattr(wanted, name)) for name in ("since", "until")}
-    given = {"limit": wanted.limit, "sender_ids": wanted.sender_ids} | times
-    answer = await visitor.lore.messages.search(room_id, wanted.query, viewer=visitor.viewer, **given)
+    answer = await visitor.lore.messages.search(
+        room_id,
+        wanted.query,
+        limit=wanted.limit,
+        viewer=visitor.viewer,
+        sender_ids=wanted.sender_ids,
+        since=_time(visitor.lore, "since", wanted.since),
+        until=_time(visitor.lore, "until", wanted.until),
+    )
     by_room: dict[str, list[str]] = {}
     for hit in answer.hits:
         by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
