@@ -165,6 +165,15 @@ def test_a_picture_is_shown_by_its_caption(chat):
     assert "    picture of a samovar" in chat("search", "tea", "samovar").stdout
 
 
+def test_hits_of_other_times_stand_below_those_of_the_time_asked_for(chat):
+    shown = chat("search", "tea", "kettle on 14 May 2024").stdout
+    assert shown.index("Kettles everywhere") < shown.index("From other times:") < shown.index("\n    The kettle")
+    assert "has your word: kettle · from “14 May 2024”" in shown
+    nothing = chat("search", "tea", "kettle in June 2023")
+    assert "Nothing is from “June 2023” (2023-06-01 – 2023-06-30)." in nothing.stderr
+    assert "From other times:" not in nothing.stdout, "it is said once"
+
+
 def test_nothing_found_says_what_to_try(chat):
     plain = chat("search", "tea", "zebra").stdout
     assert plain.startswith("No message here has your words: zebra. Try other words, or fewer.\n  - by meaning too")

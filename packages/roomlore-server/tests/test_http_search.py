@@ -64,6 +64,17 @@ async def test_chinese_and_anything_else_is_found(http):
     assert answer.json()["hits"][0]["message"]["text"] == TEXTS[4]
 
 
+async def test_neighbours_are_found_where_they_are_asked_for_and_nothing_says_why(http, lore):
+    await lore.messages.add(roomlore.Message(id="a", room_id="tea", sender_id="u9", text="a samovar, then"))
+    await lore.messages.add(roomlore.Message(id="b", room_id="tea", sender_id="u8", text="good plan"))
+    assert "b" not in await found(http, q="samovar then")
+    asked = await found(http, q="samovar then", neighbours="true")
+    assert "a" in asked
+    answer = (await http.get(PATH, params={"room_id": "tea", "q": "giraffe 长颈鹿"})).json()
+    assert answer["hits"] == []
+    assert answer["hint"].startswith("No message here has your words: giraffe, 长颈鹿.")
+
+
 @pytest.mark.parametrize("word", ["room_id", "group_id", "chat_id", "conversation_id"])
 async def test_a_room_has_four_names(http, word):
     answer = await http.get(PATH, params={word: "tea", "q": "kettle"})
