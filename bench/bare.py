@@ -11,12 +11,13 @@ from typing import Any, Protocol
 
 from roomlore.core.search.query import spell
 from roomlore.core.text import terms
-from roomlore.storage.words import ARRIVAL_BITS, LENGTH_BITS, before
+from roomlore.storage.words import before
 
 LIMIT = 10
 
 _SHOWN = "m.message_id, m.sender_name, m.text, m.sent_at"
-_MASK = (1 << ARRIVAL_BITS) - 1
+_ARRIVAL_BITS = 28
+_MASK = (1 << _ARRIVAL_BITS) - 1
 
 
 class Bare(Protocol):
@@ -57,7 +58,7 @@ class BareSqlite:
         )
         self._sql.execute(
             f"INSERT INTO bench_words (rowid, room, words) "
-            f"SELECT room_key << {ARRIVAL_BITS} | arrival, 'r' || room_key, words FROM message_words"
+            f"SELECT room_key << {_ARRIVAL_BITS} | arrival, 'r' || room_key, words FROM message_words"
         )
         self._sql.execute("INSERT INTO bench_words (bench_words) VALUES ('optimize')")
         self._sql.execute("COMMIT")
@@ -76,7 +77,7 @@ class BareSqlite:
         return self._sql.execute(
             f"SELECT {_SHOWN} FROM "
             f"(SELECT rowid FROM message_index WHERE message_index MATCH ? ORDER BY rank LIMIT {LIMIT}) f "
-            f"CROSS JOIN messages m ON m.room_key = ? AND m.arrival = f.rowid >> {LENGTH_BITS} & {_MASK}",
+            f"CROSS JOIN messages m ON m.room_key = ? AND m.arrival = f.rowid",
             query,
         ).fetchall()
 

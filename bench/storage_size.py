@@ -1,13 +1,16 @@
 """Measures how many bytes a message takes in each table, with its indexes, and what adding it costs.
 
-Messages are made up and about as long as those of busy channels; their vectors have the given number of dimensions.
+Messages are those of a folder of rooms, or made up and about as long as those of busy channels; their vectors have the
+given number of dimensions.
 Sizes are taken after VACUUM. Processor times are those of this process, which links, and of PostgreSQL.
 """
 
 import argparse
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import psycopg
 
@@ -15,7 +18,9 @@ import roomlore
 from bench import databases
 from bench.chatter import chat
 from bench.many_processes import family_ms, postmaster_of
-from roomlore import Settings
+from bench.predict_context import SUFFIX
+from bench.predict_retrieval import messages
+from roomlore import Message, Settings
 from roomlore_testkit.embedding import HashEmbedder
 
 _POSTGRESQL = """
@@ -35,28 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rooms", type=int, default=10)
     parser.add_argument("--messages", type=int, default=2_000, help="messages of each room")
     parser.add_argument("--dimensions", type=int, default=384, help="of the vectors; 0 for none")
+    parser.add_argument("--data", type=Path, help=f"a folder of rooms (*{SUFFIX}), none of which is made up then")
     databases.add_argument(parser)
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    count, dimensions = arguments.rooms * arguments.messages, arguments.dimensions
+    count, length, rooms, dimensions = 0, 0, 0, arguments.dimensions
     settings = Settings(durable_work="process", vectors="sql")
     with ExitStack() as stack:
         url = stack.enter_context(databases.database(arguments.database or databases.EMBEDDED))
         embedder = HashEmbedder(dimensions=dimensions) if dimensions else None
         async with roomlore.open(url, settings=settings, embedder=embedder, background=False) as lore:
-            length = 0
             spent, stored = time.process_time(), _spent(url)
-            for number in range(arguments.rooms):
-                messages = list(chat(f"room-{number}", arguments.messages, seed=number, words=7))
-                length += sum(len(message.text.encode()) for message in messages)
-                for start in range(0, len(messages), _BATCH):
-                    await lore.messages.add(messages[start : start + _BATCH])
+            for said in _rooms(arguments):
+                rooms, count = rooms + 1, count + len(said)
+                length += sum(len(message.text.encode()) for message in said)
+                for start in range(0, len(said), _BATCH):
+                    await lore.messages.add(said[start : start + _BATCH])
             adding, storing = time.process_time() - spent, _spent(url) - stored
             async for _ in lore.index.drain():
                 pass
         sizes = tables(url)
-    print(f"{count:,} messages of {length / count:.0f} bytes of text in {arguments.rooms} rooms;", end=" ")
+    print(f"{count:,} messages of {length / count:.0f} bytes of text in {rooms} rooms;", end=" ")
     print(f"{dimensions} dimensions\n")
     print("| table | bytes a message | of them indexes |")
     print("|---|---:|---:|")
@@ -66,6 +71,15 @@ async def run(arguments: argparse.Namespace) -> None:
     print(f"| all | {sum(size for _, size, _ in sizes) / count:,.0f} | {sum(row[2] for row in sizes) / count:,.0f} |")
     print(f"\nadding, {_BATCH} at a time: {1000 * adding / count:.2f} ms of processor time a message here,", end=" ")
     print(f"{storing / count:.2f} ms in PostgreSQL")
+
+
+def _rooms(arguments: argparse.Namespace) -> Iterator[list[Message]]:
+    if arguments.data:
+        for path in sorted(arguments.data.glob("*" + SUFFIX)):
+            yield list(messages(path))
+        return
+    for number in range(arguments.rooms):
+        yield list(chat(f"room-{number}", arguments.messages, seed=number, words=7))
 
 
 def tables(url: str) -> list[tuple[str, int, int]]:

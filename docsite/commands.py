@@ -13,6 +13,8 @@ import typer
 from docsite.marked import escaped, in_words, table
 from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
+from roomlore.surfaces.cli.language import BESIDE
+from roomlore.surfaces.texts import words
 
 DESCRIPTIONS = Path(cli.__file__).parent / "words" / "commands.json"
 _SETTING = re.compile(r"the setting (\w+)")
@@ -32,9 +34,13 @@ def commands() -> dict[str, Any]:
 
 
 def descriptions() -> str:
-    """Return the help of each command and group of the program, which its list of commands shows."""
+    """Return the help of each command and group of the program in both languages, which its list of commands shows."""
     program: Any = typer.main.get_command(app)
-    return json.dumps({name: one.help for name, one in program.commands.items()}, ensure_ascii=False, indent=2) + "\n"
+    english = {name: one.help for name, one in program.commands.items()}
+    chinese = {**words("help", "roomlore.surfaces.cli"), **BESIDE}
+    texts = {name: (text, chinese[text]) for name, text in english.items()}
+    rows = (f"  {json.dumps(name)}: {json.dumps(told, ensure_ascii=False)}" for name, told in texts.items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def usage(name: str, command: Any) -> str:
@@ -47,6 +53,8 @@ def _within(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if path and (not inner or command.invoke_without_command):
         yield " ".join(path), command
     for name, one in inner.items():
+        if one.hidden:
+            continue
         yield from _within(one, (*path, name))
 
 
@@ -70,7 +78,8 @@ def _first(command: Any) -> str:
 
 def _parameters(command: Any) -> str:
     shown = [*_arguments(command), *(one for one in command.params if one.param_type_name == "option")]
-    rows = [(_names(one), _values(one), escaped(one.help or "")) for one in shown if one.name != "help"]
+    shown = [one for one in shown if one.name != "help" and not one.hidden]
+    rows = [(_names(one), _values(one), escaped(one.help or "")) for one in shown]
     return table("argument or option", "values", "meaning", rows=rows) if rows else "\n"
 
 

@@ -1,6 +1,7 @@
 """The benches of the page on scaling, small."""
 
 import asyncio
+import json
 import os
 import sys
 
@@ -32,6 +33,14 @@ def test_the_bytes_of_a_message_are_those_of_its_tables(postgres_url):
     assert {"`messages`", "`message_features`", "`message_words`", "`vectors`"} <= sizes.keys()
     assert sizes["`messages`"] > 100
     assert sizes["all"] >= sum(sizes.values()) - sizes["all"] - len(sizes)
+
+
+def test_the_bytes_of_a_message_of_a_folder_of_rooms_are_counted(tmp_path):
+    said = {"room_id": "r", "sender_id": "安", "text": "再部署一次 deploy"}
+    lines = [json.dumps(said | {"id": f"m{number}", "sent_at": "2026-03-02T09:15:16"}) for number in range(3)]
+    (tmp_path / "r.messages.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    where = ("--database", f"sqlite:///{tmp_path}/size.db", "--data", str(tmp_path), "--dimensions", "0")
+    assert bench("storage-size", *where).startswith("3 messages of 22 bytes of text in 1 rooms;")
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])

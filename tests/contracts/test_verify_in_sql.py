@@ -244,7 +244,7 @@ STRAY_WORDS = (
 SETTLE = ("UPDATE message_words SET pending = 0", "UPDATE rooms SET pending_from = NULL")
 LOSE_THE_INDEX = "INSERT INTO message_index (message_index) VALUES ('delete-all')"
 INDEX_ANEW = (
-    "INSERT INTO message_index (rowid, words) SELECT (room_key << 38) | (arrival << 10) | length,"
+    "INSERT INTO message_index (rowid, words) SELECT arrival,"
     " printf('%xx', room_key) || replace(words, ' ', printf(' %xx', room_key)) FROM message_words"
     " WHERE words <> '' AND NOT pending"
 )
@@ -290,7 +290,7 @@ async def test_words_that_the_index_lost_are_named_and_filled_in_again(filled):
 )
 async def test_words_that_the_index_has_of_other_messages_are_named(filled, place, told):
     await indexed_on_sqlite(filled)
-    word = f"SELECT (room_key << 38) | ({place} << 10) | 1, printf('%xx茶', room_key) FROM rooms"
+    word = f"SELECT {place}, printf('%xx茶', room_key) FROM rooms"
     await damage(filled, f"INSERT INTO message_index (rowid, words) {word}")
     report = await verify(filled)
     assert report.counts == {"word index": 1}

@@ -58,15 +58,10 @@ class MadeRoom:
         )
 
     def postings(self, words):
-        rows = [
-            [(at, count[word], self.lengths[at]) for at, count in self.counts.items() if word in count]
-            for word in words
-        ]
-        flat = np.array([row for found in rows for row in found], np.int64).reshape(-1, 3)
+        rows = [[(at, count[word]) for at, count in self.counts.items() if word in count] for word in words]
+        flat = np.array([row for found in rows for row in found], np.int64).reshape(-1, 2)
         ends = np.cumsum([len(found) for found in rows], dtype=np.int64)
-        return Postings(
-            room=self.room, words=tuple(words), ends=ends, arrivals=flat[:, 0], counts=flat[:, 1], lengths=flat[:, 2]
-        )
+        return Postings(room=self.room, words=tuple(words), ends=ends, arrivals=flat[:, 0], counts=flat[:, 1])
 
     def search(self, text, *, dense=(), spans=(), limit=50, only=None):
         query = read_query(text, facts=self.facts, spans=spans)

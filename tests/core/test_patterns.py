@@ -18,7 +18,7 @@ import regex
 from pattern_rows import ROWS
 
 from roomlore import core
-from roomlore.core.patterns import _LazyPattern, lazy_pattern
+from roomlore.core.patterns import LazyPattern, lazy_pattern
 from roomlore_testkit.case_table import all_cases
 
 
@@ -41,16 +41,16 @@ def test_a_pattern_is_compiled_at_its_first_use():
 
 COMPILE_ALL = """
 import gc, importlib, pkgutil, roomlore, roomlore_console, roomlore_importers
-from roomlore.core.patterns import _LazyPattern
+from roomlore.core.patterns import LazyPattern
 
 roots = (roomlore, roomlore_console, roomlore_importers)
 packages = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in roots]
 for module in (one for package in packages for one in package):
     if module.name.startswith(("roomlore.core.", "roomlore_importers.", "roomlore_console.")):
         importlib.import_module(module.name)
-found = [one for one in gc.get_objects() if type(one) is _LazyPattern]
+found = [one for one in gc.get_objects() if isinstance(one, LazyPattern)]
 for lazy in found:
-    lazy.search("" if isinstance(lazy.pattern, str) else b"")
+    lazy.fullmatch("" if isinstance(lazy.pattern, str) else b"")
 print(len(found))
 """
 
@@ -67,7 +67,7 @@ def test_a_pattern_can_be_copied():
     assert pickle.loads(pickle.dumps(lazy)).findall("a1") == ["1"]
 
 
-PATTERNS = (_LazyPattern, re.Pattern, type(regex.compile("")))
+PATTERNS = (LazyPattern, re.Pattern, type(regex.compile("")))
 
 
 def patterns_in(value: Any) -> Iterator[Any]:

@@ -66,13 +66,13 @@ def room(said: Sequence[Said]) -> tuple[MessageFacts, Postings]:
     )
     terms = read_query(QUERY, facts=facts).terms
     rows = [
-        [(place, words.count(term), len(words) + 1) for place, (_, _, words, *_) in enumerate(said, 1) if term in words]
+        [(place, words.count(term)) for place, (_, _, words, *_) in enumerate(said, 1) if term in words]
         for term in terms
     ]
-    flat = np.array([row for its in rows for row in its], np.int64).reshape(-1, 3)
+    flat = np.array([row for its in rows for row in its], np.int64).reshape(-1, 2)
     own = Room(tenant="t", room_id="r", messages=size, words=int(facts.lengths.sum()), created_at=START)
     ends = np.cumsum([len(its) for its in rows]).astype(np.int64)
-    return facts, Postings(room=own, words=terms, ends=ends, arrivals=flat[:, 0], counts=flat[:, 1], lengths=flat[:, 2])
+    return facts, Postings(room=own, words=terms, ends=ends, arrivals=flat[:, 0], counts=flat[:, 1])
 
 
 def ranked(parts: Sequence[RoomPart], postings: Sequence[Postings]) -> list[tuple[str, int, float, dict[str, float]]]:

@@ -115,6 +115,9 @@ class TestWords:
             "programme program programmes",
             "precise precisely precision",
             "revise revision",
+            "summarise summarize summarization",
+            "advertise advertisement",
+            "promise promising promised",
         ],
     )
     def test_british_and_american_spelling_have_one_stem(self, family):
@@ -129,7 +132,7 @@ class TestWords:
             "hour",
             "your",
             "tour",
-            "prise",
+            "prize",
             "size",
             "citizen",
             "acr",

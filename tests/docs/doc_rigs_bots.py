@@ -45,6 +45,7 @@ def openai_chat(page: Page):
     assert nuts[:2] == cake[:1] + cake[-1:], "what was sent before stays at the beginning"
     assert decaf[: len(nuts) - 2] == nuts[:-2]
     assert all("Ann is allergic to nuts" in asked[-2][1] for asked in (cake, nuts, decaf))
+    assert [role for role, _ in decaf] == ["system", *["user", "assistant"] * 2, "user", "user"]
     assert server.requests[2].streaming
     assert _spoken(tea) == TEA
     assert "the printer is jammed again" in str(printer)
@@ -68,13 +69,19 @@ def langgraph(page: Page):
     with serve_models(lambda asked: Says(text=f"({asked.body['messages'][-1]['content']})")) as server:
         page.environment["OPENAI_BASE_URL"] = server.url
         yield
-    group, bakes, other, green, winter = map(_said, server.requests)
+    group, *talks = map(_said, server.requests)
     assert _spoken(group) == TEA
-    assert all("王姐对花生过敏" in asked[-2][1] for asked in (group, bakes, other))
-    bakes_said = "Which biscuits shall I bake?"
-    assert [text for _, text in other if "花生" not in text][1:] == [bakes_said, f"({bakes_said})", "换一种吧"]
-    assert [text for _, text in winter][1:] == ["Green or black?", "(Green or black?)", "那冬天呢？"]
-    assert len(green) == 2
+    assert "王姐对花生过敏" in group[-2][1]
+    for sent, questions, facts in (
+        (talks[:3], ("Which biscuits shall I bake?", "换一种吧", "Thanks"), 1),
+        (talks[3:], ("Green or black?", "那冬天呢？", "Thanks"), 0),
+    ):
+        turns = [turn for asked in questions for turn in (("user", asked), ("assistant", f"({asked})"))]
+        for number, (system, *said) in enumerate(sent):
+            assert system == group[0]
+            assert [("花生" in text) for _, text in said].count(True) == facts
+            assert [turn for turn in said if "花生" not in turn[1]] == turns[: 2 * number + 1]
+            assert not facts or "花生" in said[-2][1]
 
 
 def _said(asked: Asked) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import programs
 import pytest
-from agent_framework import Agent, BaseChatClient, ChatResponse, Content, Message
+from agent_framework import Agent, BaseChatClient, ChatResponse, Content, InMemoryHistoryProvider, Message
 
 import roomlore
 from roomlore_integrations.agent_framework import RoomloreContextProvider, RoomloreHistoryProvider
@@ -21,6 +21,8 @@ print(await agent.run("Which snack shall I take along?", session=session))
 """
 SETTING_UP = ("import roomlore", 'await lore.memories.add("user:ann", "安对花生过敏")')
 ASKED: list[str] = []
+FAILS: list[Exception] = []
+"""What the next calls of the model raise."""
 
 
 class Scripted(BaseChatClient):
@@ -30,6 +32,8 @@ class Scripted(BaseChatClient):
         async def one():
             said = [f"system: {options.get('instructions')}", *(f"{one.role}: {one.text}" for one in messages)]
             ASKED.append("\n".join(said))
+            if FAILS:
+                raise FAILS.pop()
             return ChatResponse(messages=[Message(role="assistant", contents=["Noted."])], response_id="r")
 
         return one()
@@ -65,6 +69,63 @@ def test_the_program_of_the_page_is_the_usual_one_with_three_lines_changed(monke
             ("ann", "Which snack shall I take along?"),
             ("assistant", "Noted."),
         ]
+
+
+KNOWN = "system: You help.\n<memory>\n- 安对花生过敏\n</memory>"
+WITH_HISTORY = [
+    [KNOWN, "user: 要带什么零食？"],
+    [KNOWN, "user: 要带什么零食？", "assistant: Noted.", "user: And to drink?"],
+    [KNOWN, "user: 要带什么零食？", "assistant: Noted.", "user: And to drink?", "assistant: Noted.", "user: 谢谢"],
+]
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["with its history", "with the framework's"])
+async def test_what_the_model_is_sent_in_three_turns_of_which_one_fails_first(lore, alone):
+    """Each question once and in order, the facts once, in the instructions; what is asked stays if the model fails, and
+    asked again it is no second message."""
+    await lore.memories.add("user:ann", "安对花生过敏")
+    context = RoomloreContextProvider(lore, "ann", max_messages=0)
+    agent = agent_of(InMemoryHistoryProvider() if alone else RoomloreHistoryProvider(lore, user_id="ann"), context)
+    session = agent.create_session(session_id="s1")
+    for number, text in enumerate(("要带什么零食？", "And to drink?", "谢谢")):
+        if number == 1:
+            FAILS.append(ConnectionError("the model is away"))
+            with pytest.raises(ConnectionError):
+                await agent.run(text, session=session)
+            assert [one.text for one in await lore.messages.page("s1")] == ["要带什么零食？", "Noted.", text]
+            ASKED.pop()
+        await agent.run(text, session=session)
+    assert ["\n".join(lines) for lines in WITH_HISTORY] == ASKED
+    stored = [(one.sender_id, one.text) for one in await lore.messages.page("s1")]
+    assert stored == [
+        *(("ann", "要带什么零食？"), ("assistant", "Noted.")),
+        *(("ann", "And to drink?"), ("assistant", "Noted.")),
+        *(("ann", "谢谢"), ("assistant", "Noted.")),
+    ]
+
+
+async def test_another_question_after_a_failure_follows_the_first(lore):
+    agent = agent_of(RoomloreHistoryProvider(lore, user_id="ann"))
+    FAILS.append(ConnectionError("the model is away"))
+    with pytest.raises(ConnectionError):
+        await ask(agent, "And to drink?")
+    await ask(agent, "Or to eat?")
+    assert ASKED[-1].splitlines()[1:] == ["user: And to drink?", "user: Or to eat?"]
+
+
+@pytest.mark.parametrize(
+    ("options", "stored"),
+    [
+        ({"store_inputs": False}, ["Noted.", "Noted."]),
+        ({"store_outputs": False}, ["Yes", "Yes"]),
+        ({"load_messages": False}, ["Yes", "Noted.", "Yes", "Noted."]),
+        ({"store_context_messages": True}, ["Yes", "Noted.", "Yes", "Noted."]),
+    ],
+)
+async def test_the_options_of_a_history_say_what_is_stored(lore, options, stored):
+    for _ in range(2):
+        await ask(agent_of(RoomloreHistoryProvider(lore, user_id="ann", **options)), "Yes")
+    assert [one.text for one in await lore.messages.page("s1")] == stored
 
 
 async def test_a_conversation_goes_on_after_a_restart(tmp_path):

@@ -1,5 +1,6 @@
 """A real `Runner` of Google ADK with a scripted model over roomlore's session and memory services."""
 
+import contextlib
 import logging
 
 import programs
@@ -12,6 +13,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.tools import load_memory
+from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai import types
 
 import roomlore
@@ -36,6 +38,21 @@ async for event in runner.run_async(user_id="ann", session_id="rome", new_messag
         print(event.content.parts[0].text)
 """
 SETTING_UP = ("import roomlore", 'await lore.memories.add("user:ann", "安对花生过敏")')
+
+
+class Listening(BaseLlm):
+    """Answers "Noted." and keeps what it was asked."""
+
+    model: str = "listening"
+    asked: list = []  # noqa: RUF012
+    fails: list = []  # noqa: RUF012
+
+    async def generate_content_async(self, llm_request, stream=False):
+        said = [(one.role, "".join(part.text or "" for part in one.parts)) for one in llm_request.contents]
+        self.asked.append([("system", str(llm_request.config.system_instruction)), *said])
+        if self.fails:
+            raise self.fails.pop()
+        yield LlmResponse(content=words("Noted.", "model"))
 
 
 class Scripted(BaseLlm):
@@ -100,6 +117,32 @@ def test_the_program_of_the_page_is_the_usual_one_with_three_lines_changed(monke
             ("guide", "tool"),
             ("guide", "assistant"),
         ]
+
+
+async def test_what_the_model_is_sent_in_three_turns_and_after_a_failure(lore, sessions):
+    """Each message once and in order. What is preloaded has the facts and other sessions, not what is being asked: a
+    regression, the question was found as the best answer to itself."""
+    await lore.memories.add("user:ann", "安对花生过敏")
+    model = Listening()
+    runner = runner_of(sessions, RoomloreMemoryService(lore), model=model, tools=[PreloadMemoryTool()])
+    for session, text in (("old", "Snacks: I like rice crackers"), ("s1", "Which snacks?"), ("s1", "And to drink?")):
+        if text != "And to drink?":
+            await sessions.create_session(**ANN, session_id=session)
+        await answer(runner, text, session)
+    model.fails.append(ConnectionError("the model is away"))
+    with contextlib.suppress(ConnectionError, AttributeError):
+        await answer(runner, "谢谢")
+    kept = await sessions.get_session(**ANN, session_id="s1")
+    assert [one.content.parts[0].text for one in kept.events if one.content][-1] == "谢谢"
+    turns = [("user", "Which snacks?"), ("model", "Noted."), ("user", "And to drink?"), ("model", "Noted.")]
+    turns.append(("user", "谢谢"))
+    for number, sent in enumerate(model.asked[-3:]):
+        preloaded = [text for _, text in sent if "PAST_CONVERSATIONS" in text]
+        said = [one for one in sent[1:] if one[1] not in preloaded]
+        assert (sent[0][1].count("You help."), said) == (1, turns[: 2 * number + 1])
+        assert str(sent).count("安对花生过敏") == 1
+        assert not any(text in preloaded[0] for _, text in said)
+    assert "rice crackers" in str(model.asked[1])
 
 
 async def test_a_conversation_goes_on_after_a_restart(tmp_path):

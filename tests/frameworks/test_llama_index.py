@@ -42,6 +42,8 @@ class Scripted(FunctionCallingLLM):
 
     def chat(self, messages, **kwargs):
         ASKED.append("\n".join(f"{one.role.value}: {one.content}" for one in messages))
+        if FAILS:
+            raise FAILS.pop()
         return ChatResponse(message=ChatMessage(role="assistant", content="Noted."))
 
     async def achat(self, messages, **kwargs):
@@ -75,6 +77,8 @@ class Scripted(FunctionCallingLLM):
 
 
 ASKED: list[str] = []
+FAILS: list[Exception] = []
+"""What the next calls of the model raise."""
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +113,33 @@ def test_the_program_of_the_page_is_the_usual_one_with_three_lines_changed(monke
     new = [line for line in programs.changed(BEFORE, program) if line not in SETTING_UP]
     assert len(new) <= programs.MOST_CHANGED, new
     programs.run(options, roomlore=roomlore, RoomloreMemoryBlock=RoomloreMemoryBlock)
+
+
+TURNS = ["user: 要带什么零食？", "assistant: Noted.", "user: And to drink?", "assistant: Noted.", "user: 谢谢"]
+
+
+@pytest.mark.parametrize("kind", ["engine", "agent"])
+async def test_what_the_model_is_sent_in_three_turns_of_which_the_last_fails(lore, kind):
+    """The system prompt, the facts once behind it, and each message once and in order. LlamaIndex keeps a question that
+    the model failed to answer."""
+    await lore.memories.add("user:ann", "安对花生过敏")
+    memory = memory_of(RoomloreMemoryBlock(lore, "ann"), tokens=4000)
+    engine = SimpleChatEngine.from_defaults(llm=Scripted(), memory=memory, system_prompt="You help.")
+    agent = FunctionAgent(tools=[], llm=Scripted(), system_prompt="You help.")
+
+    async def ask(text):
+        return await (engine.achat(text) if kind == "engine" else agent.run(text, memory=memory))
+
+    for text in ("要带什么零食？", "And to drink?"):
+        await ask(text)
+    FAILS.append(ConnectionError("the model is away"))
+    with pytest.raises(Exception, match="the model is away"):  # of another type in each version
+        await ask("谢谢")
+    for number, sent in enumerate(ASKED):
+        turns = TURNS[: 2 * number + 1]
+        lines = [line for line in sent.splitlines() if not line.endswith(">")]
+        assert lines == ["system: You help.", "- 安对花生过敏", *turns]
+    assert [one.content for one in await memory.aget_all()][-1] == "谢谢"
 
 
 async def test_what_left_the_window_is_stored_and_found_when_it_is_asked_for(lore):

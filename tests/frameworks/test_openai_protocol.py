@@ -14,7 +14,7 @@ import pytest
 
 import roomlore
 from roomlore.core.chat import ToolCall
-from roomlore_testkit.model_server import Says, serve_models
+from roomlore_testkit.model_server import Fails, Says, serve_models
 
 CLIENTS = Path(__file__).with_name("clients")
 ROOT = CLIENTS.parents[2]
@@ -81,6 +81,28 @@ def test_litellm_completes_streams_and_is_remembered(served, tmp_path):
     with pytest.raises(Exception, match="no model 'nobody'"):  # of another type in each version
         litellm.completion(messages=[{"role": "user", "content": "?"}], **{**asked, "model": "openai/nobody"})
     assert _said(tmp_path, "ann") == ["我对坚果过敏 🥜", "Noted.", "Which cake may I eat?", "The lemon cake."]
+
+
+def test_a_client_that_sends_the_history_has_each_message_sent_once_in_three_turns(served, tmp_path):
+    """The system prompt, and the turns in order; asked again after a failure, a question is the same message."""
+    url, model = served(["Noted.", "Noted.", Fails(status=400), "Noted."])
+    asked = {"model": "openai/chat", "api_base": url, "api_key": "none", "num_retries": 0}
+    asked["extra_headers"] = {"X-Roomlore-Speaker": "ann"}
+    history, turns = [{"role": "system", "content": "You help."}], []
+    for number, text in enumerate(("要带什么零食？", "And to drink?", "谢谢", "谢谢")):
+        question = [*history, {"role": "user", "content": text}]
+        if number == 2:
+            with pytest.raises(litellm.ServiceUnavailableError):
+                litellm.completion(messages=question, **asked)
+            continue
+        litellm.completion(messages=question, **asked)
+        history = [*question, {"role": "assistant", "content": "Noted."}]
+        turns += [text, "Noted."]
+    for request, count in zip(model.requests, (1, 3, 5, 5), strict=True):
+        system, *said = request.body["messages"]
+        assert (system["role"], system["content"].count("You help.")) == ("system", 1)
+        assert [re.sub(r"(?m)^\[.*?\]\s*", "", one["content"]) for one in said] == turns[:count]
+    assert _said(tmp_path, "ann") == turns
 
 
 def test_the_clients_of_npm_complete_stream_call_tools_and_are_remembered(served, npm_packages, tmp_path):

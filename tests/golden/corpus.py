@@ -313,4 +313,6 @@ COMMANDS = [
     "export --room tea",
     "remember user:ann 'Ann drinks green tea' --id f7 --json",
     "ask tea 'who has the key' --limit 1 --json",
+    "recall user:ann what to drink --json",
+    "add tea 'one more cup?' --as ann --id m9 --sent-at 2024-05-03T09:00:00Z --json",
 ]

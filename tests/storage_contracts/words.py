@@ -157,10 +157,14 @@ async def look_up(
 
 
 async def found(storage: Storage, words: Iterable[str], *, tenant: str = TENANT, room_id: str = ROOM) -> Found:
-    """Return the result of a look-up, read as its docstring says."""
+    """Return the result of a look-up, read as its docstring says, with the length of each message."""
     postings = await look_up(storage, list(words), tenant=tenant, room_id=room_id)
     assert postings is not None
-    rows = list(zip(postings.arrivals.tolist(), postings.counts.tolist(), postings.lengths.tolist(), strict=True))
+    async with storage.reading(tenant) as work:
+        facts = await work.messages.facts(room_id=room_id, since=0)
+    lengths = dict(zip(facts.arrivals.tolist(), facts.lengths.tolist(), strict=True))
+    places = zip(postings.arrivals.tolist(), postings.counts.tolist(), strict=True)
+    rows = [(arrival, count, lengths[arrival]) for arrival, count in places]
     begins = [0, *postings.ends.tolist()]
     assert begins[-1] == len(rows)
     return {word: rows[begin:end] for word, begin, end in zip(postings.words, begins[:-1], begins[1:], strict=True)}

@@ -105,7 +105,7 @@ def test_an_answer_of_no_use_changes_nothing_and_ends_with_1(model):
 
 def test_without_a_model_it_says_how_to_go_on():
     talked(CHINESE, range(1, 4))
-    assert "offline" in run("memory", "evolve", "g", "--mode", "llm", code=1).stderr
+    assert "'rules'" in run("memory", "evolve", "g", "--mode", "llm", code=1).stderr
     assert "rules alone" in run("memory", "evolve", "g").stdout
 
 
@@ -320,7 +320,7 @@ def test_nothing_is_wider_than_the_terminal(width, capsys, monkeypatch):
     out = show.console()
     show_memories.log(changes, {}, out, SHANGHAI)
     show_memories.as_of([first, later], out, SHANGHAI)
-    show_memories.memory(first, 0.5, out, SHANGHAI)
+    show_memories.memory(first, first.updated_at, out, SHANGHAI)
     told = capsys.readouterr().out
     for line in told.splitlines():
         assert cell_len(line.rstrip()) <= width

@@ -193,7 +193,8 @@ TOOLS_BY_KIND = {
 }
 COMMANDS = {
     "context": ("den", "m3"),
-    "search": ("where", "is", "the", "key", "hidden"),
+    **dict.fromkeys(("ask", "search"), ("where", "is", "the", "key", "hidden")),
+    "recall": ("group:den", "where", "is", "the", "key"),
     "digest": ("den",),
     "session list": (),
     "session show": ("den",),
@@ -202,7 +203,8 @@ COMMANDS = {
 }
 OF_THE_OPERATOR = {
     *(
-        "ask",
+        "add",
+        "help",
         "remember",
         "reply",
         "import",

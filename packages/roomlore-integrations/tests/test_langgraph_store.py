@@ -27,7 +27,9 @@ def store(lore):
 
 
 def filled(store):
-    store.put(ANN, "tea", {"content": "Ann drinks oolong", "n": 3, "tags": ["茶"]})
+    store.put(
+        ANN, "tea", {"content": "Ann drinks oolong", "n": 3, "tags": ["茶"], "of": {"leaf": "oolong", "year": 2024}}
+    )
     store.put(ANN, "nuts", {"content": "安对坚果过敏", "n": 9})
     store.put(("users", "bob", "facts"), "tea", {"content": "Bob drinks coffee", "n": 5})
     store.put(("users", "bob"), "name", {"content": "Bob", "n": 0})
@@ -52,6 +54,11 @@ def keys(found) -> set[tuple]:
         lambda s: keys(s.search(("users",), filter={"n": {"$gte": 5}})),
         lambda s: keys(s.search(("users",), filter={"n": {"$gt": 3, "$lt": 9}})),
         lambda s: keys(s.search(ANN, filter={"n": {"$ne": 3}})),
+        lambda s: keys(s.search((), filter={"n": {"$ne": 3}})),
+        lambda s: keys(s.search((), filter={"tags": {"$ne": ["茶"]}})),
+        lambda s: keys(s.search((), filter={"tags": None})),
+        lambda s: keys(s.search((), filter={"of": {"leaf": "oolong"}})),
+        lambda s: keys(s.search((), filter={"of": {"year": {"$gt": 2020}}})),
         lambda s: len(s.search((), limit=2)) + len(s.search((), limit=10, offset=4)),
         lambda s: s.list_namespaces(),
         lambda s: s.list_namespaces(prefix=("users",)),
@@ -69,6 +76,30 @@ def keys(found) -> set[tuple]:
 def test_it_answers_as_langgraphs_own_store(store, ask):
     ours, theirs = ask(filled(store)), ask(filled(InMemoryStore()))
     assert sorted(map(str, ours)) == sorted(map(str, theirs)) if isinstance(ours, list) else ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"day": {"$gte": "2026-01-01"}}, {"late"}),
+        ({"day": {"$lt": "2026-01-01"}}, {"early"}),
+        ({"n": {"$gt": 1}}, {"late", "text"}),
+        ({"n": {"$gt": "1"}}, {"late", "text"}),
+        ({"n": {"$lt": 1}}, {"early"}),
+        ({"n": {"$ne": 10}}, {"early", "text", "none"}),
+        ({"gone": {"$ne": 1}}, {"early", "late", "text", "none"}),
+        ({"gone": {"$gte": 1}}, set()),
+        ({"day": {"$gt": 1}}, set()),
+    ],
+)
+def test_filters_that_langgraphs_own_stores_read_each_in_their_way(store, wanted, expected):
+    """langgraph 1.2.24: InMemoryStore raises for `$gt` of a text that is no number, and of what is missing; `$ne` of
+    what is missing holds there, not in SqliteStore of langgraph-checkpoint-sqlite 3.1.2, where a text is 0 to `$lt`."""
+    store.put(ANN, "early", {"n": 0.5, "day": "2025-12-31"})
+    store.put(ANN, "late", {"n": 10, "day": "2026-03-05"})
+    store.put(ANN, "text", {"n": "2", "day": None})
+    store.put(ANN, "none", {})
+    assert {item.key for item in store.search(ANN, filter=wanted)} == expected
 
 
 def test_a_query_finds_by_words_in_both_languages_and_leaves_out_the_rest(store):

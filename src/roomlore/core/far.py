@@ -30,7 +30,7 @@ from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Ints, MessageFacts
 from roomlore.core.search.query import rows_of
 from roomlore.core.search.ranking import Ranked
-from roomlore.core.text import HAN, head
+from roomlore.core.text import AS_LONG_AS_A_WORD, OTHER_LETTER, head
 
 NEED_WEIGHTS = (
     1.50,  # pause
@@ -95,8 +95,8 @@ _PROPER = lazy_pattern(r"(?<=[a-z,'’] )(?!I\b)[A-Z][a-z]")
 _TIME = lexicon.pattern("time_named")
 # Code, an address or a path.
 _CODE = lazy_pattern(r"```|https?://|[{};]\s?\n|\w\(\)|</|==|\w\.\w{1,40}\(|[/\\]\w{1,40}[/\\]|`[^`\n]{1,80}`")
-# A word: one character of Chinese, a run of letters otherwise.
-_WORD = lazy_pattern(rf"[a-z0-9']+|[{HAN}]")
+# A word, or as much of a script without spaces.
+_WORD = lazy_pattern(rf"(?:[a-z0-9']++|{OTHER_LETTER})+|{AS_LONG_AS_A_WORD}")
 # The name of who is addressed, at the beginning.
 _ADDRESS = lazy_pattern(r"\s*(?:@[^\s,:，：]{1,64}[\s,:，：]*|[^\s@,:，：]{1,64}[:,，：]\s*)")
 

@@ -8,7 +8,19 @@ from typing import NamedTuple
 
 from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import CHINESE, ENGLISH, HAN, INTERJECTIONS, ORDINARY, READ_LIMIT, fold, head, segment, terms
+from roomlore.core.text import (
+    CHINESE,
+    ENGLISH,
+    HAN,
+    INTERJECTIONS,
+    ORDINARY,
+    READ_LIMIT,
+    fold,
+    head,
+    pieces_in,
+    segment,
+    terms,
+)
 
 _QUOTED_LINES = r"(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|\Z))+"
 # Lines that quote, at the beginning of a message.
@@ -322,8 +334,6 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
 
 
-# A Chinese character.
-_LONE_HAN = lazy_pattern(f"[{HAN}]")
 _ONE = 1 << 40
 
 
@@ -373,7 +383,7 @@ def renamed(naming: Naming, changes: Sequence[Renaming]) -> Naming:
 
 def _tally(tallies: dict[str, int], name: str, share: int) -> None:
     for term in set(terms(name)):
-        if len(term) > 1 or not _LONE_HAN.match(term):
+        if pieces_in(term) != 1:
             tally = tallies.get(term, 0) + share
             if tally:
                 tallies[term] = tally

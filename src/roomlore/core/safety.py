@@ -2,13 +2,12 @@
 stop or avoid, decisions, corrections, dates)."""
 
 import itertools
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from roomlore.core import lexicon
 from roomlore.core.dates.languages import names_date, names_time
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import asks, greets, head, rarity, roots
+from roomlore.core.text import HAN, HANGUL, KANA, READ_LIMIT, asks, fold, greets, head, rarity, roots, sentences
 
 CATEGORY = "safety"
 PINNED = "pinned"
@@ -19,18 +18,15 @@ _GRAVE = lexicon.pattern("grave")
 _TAKEN = lexicon.pattern("taken")
 _DOSE = lexicon.pattern("dose")
 _FORBIDDEN = lexicon.pattern("forbidden")
-
-
-# What a text must contain for a pattern to match: looking for it is many times as fast as the pattern.
-_GRAVE_HINTS = lexicon.words("grave_hint")
-_TAKEN_HINTS = lexicon.words("taken_hint")
-_FACT_HINTS = lexicon.words("fact_hint")
-_ASCII_FACT_HINTS = frozenset(filter(str.isascii, _FACT_HINTS))
-_FORBIDDEN_HINTS = lexicon.words("forbidden_hint")
-
-
-def _matches(pattern: re.Pattern[str], hints: Collection[str], folded: str) -> bool:
-    return any(map(folded.__contains__, hints)) and bool(pattern.search(folded))
+_STOP = lexicon.pattern("stop")
+_CANCELLED = lexicon.pattern("cancellation")
+_DECIDED = lexicon.pattern("decided")
+_SUPPOSED = lexicon.pattern("supposition")
+_ASKING_ON = lexicon.pattern("question_part")
+# The end of a clause: a mark, or a Japanese or Korean ending that leads over to a question.
+_CLAUSE_END = lazy_pattern(r"[,;—–](?:\s+|(?=[^\x00-\x7f]))|、|(?<=[すただるい])(?:が|けど|ので)|(?<=[는은인]데)\s")
+# Words enough for a question of its own, rather than one for confirmation, such as "isn't she?".
+_OWN_QUESTION = lazy_pattern(rf"(?<!\S)\S++\s++\S++\s++\S|(?:[{HAN}{KANA}{HANGUL}]\s?){{4}}")
 
 
 def is_declared(category: str) -> bool:
@@ -40,23 +36,67 @@ def is_declared(category: str) -> bool:
 
 def is_safety(text: str) -> bool:
     """Return True if a statement says what must not be missed: an allergy, medication, what must never be done."""
+    return _states(text, _concerns_safety)
+
+
+def is_stop(text: str) -> bool:
+    """Return True if a text orders to stop, avoid or undo something, or says that something is cancelled."""
+    return _states(text, _stops)
+
+
+def is_decision(text: str) -> bool:
+    """Return True if a text states what was decided, or what holds from now on."""
+    return _states(text, _decides)
+
+
+def _states(text: str, judge: Callable[[str], bool]) -> bool:
+    """Return True if a text states what a judge finds in it folded, and does not only ask for it."""
     folded = head(text)
-    return (is_grave(folded) or is_medication(folded) or forbids(folded)) and not asks(folded)
+    return judge(folded) and (not asks(folded) or any(map(judge, _statements(text[:READ_LIMIT]))))
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield, folded, the sentences of a text that do not ask, and such clauses of one that does, unless it only asks
+    for confirmation."""
+    for sentence in map(fold, sentences(text)):
+        if not asks(sentence):
+            yield sentence
+            continue
+        *clauses, last = _CLAUSE_END.split(sentence)
+        if clauses and _OWN_QUESTION.search(last):
+            yield from (clause for clause in (*clauses, last) if not _is_open(clause))
+
+
+def _is_open(clause: str) -> bool:
+    """Return True if a clause of a question states nothing."""
+    return asks(clause) or bool(_SUPPOSED.search(clause) or _ASKING_ON.search(clause))
+
+
+def _concerns_safety(folded: str) -> bool:
+    return is_grave(folded) or is_medication(folded) or forbids(folded)
+
+
+def _stops(folded: str) -> bool:
+    return bool(_STOP.search(folded) or _CANCELLED.search(folded))
+
+
+def _decides(folded: str) -> bool:
+    return _DECIDED.search(folded) is not None
 
 
 def is_grave(folded: str) -> bool:
     """Return True if a folded text names an allergy, an intolerance or a condition that is dangerous to forget."""
-    return _matches(_GRAVE, _GRAVE_HINTS, folded)
+    return _GRAVE.search(folded) is not None
 
 
 def is_medication(folded: str) -> bool:
     """Return True if a folded text says which medicine somebody takes, or a dose."""
-    return _matches(_TAKEN, _TAKEN_HINTS, folded) or bool(_DOSE.search(folded))
+    return bool(_TAKEN.search(folded) or _DOSE.search(folded))
 
 
 def forbids(folded: str) -> bool:
     """Return True if a folded text says what must never be done."""
-    return _matches(_FORBIDDEN, _FORBIDDEN_HINTS, folded)
+    return _FORBIDDEN.search(folded) is not None
 
 
 SAFETY, DECISION, DATE = 2.5, 0.3, 0.05
@@ -66,11 +106,11 @@ FACT, WHOLE, _MOST_FACTS = 1.4, 1.5, 3
 and the most kinds that count."""
 _ENTIRE = frozenset(("owner", "blocked", "dropped", "measured"))
 
-_STOP = lexicon.pattern("stop")
 _AMOUNT = lexicon.pattern("amount_taken")
-_DECIDED = lexicon.pattern("decided")
 _CHANGED = lexicon.pattern("corrected")
 _WHEN = lexicon.pattern("when")
+_FACT_HINTS = lexicon.words("fact_hint")
+_ASCII_FACT_HINTS = frozenset(filter(str.isascii, _FACT_HINTS))
 # What somebody who takes over needs, by its kind.
 _FACTS = lazy_pattern(
     "|".join(

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from types import ModuleType
 from typing import Literal, NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ import regex
 import Stemmer
 
 from roomlore.core import lexicon
+from roomlore.core.folding import UNSPACED, VOWEL_SIGN, clusters, unaccented, whole_words, without_prefix
 from roomlore.core.patterns import lazy_pattern
 
 ENGLISH = lexicon.words("stop_word", "en")
@@ -37,18 +38,22 @@ KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7af"
 SYLLABIC = lazy_pattern(f"[{HAN}{KANA}{HANGUL}]")
 """A character that is a syllable or a word: Chinese, Japanese or Korean."""
-# Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
-_WORD_LETTER = rf"[^\W{HAN}{KANA}{HANGUL}]"
-_VOWEL_SIGN = r"[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e]"
+# Letters, digits and _ of scripts with spaces, and the vowel signs of these, which \w leaves out.
+_WORD_LETTER = rf"[^\W{HAN}{KANA}{HANGUL}{UNSPACED}]"
+_VOWEL_SIGN = f"[{VOWEL_SIGN}]"
 LETTER = rf"(?:{_WORD_LETTER}|{_VOWEL_SIGN})"
 # The same as many of these, read faster: a set is repeated without trying the other.
 LETTERS = rf"{LETTER}{_WORD_LETTER}*(?:{_VOWEL_SIGN}+{_WORD_LETTER}*)*"
+OTHER_LETTER = rf"[^\W\d_a-z{HAN}{KANA}{HANGUL}{UNSPACED}]|{_VOWEL_SIGN}"
+"""A letter beside a-z of a folded text in a script with spaces."""
+AS_LONG_AS_A_WORD = rf"[{HAN}]|[{KANA}{HANGUL}]{{1,2}}|[{UNSPACED}]{{1,4}}"
+"""What counts as one word of other scripts where the length of a text is measured."""
 # The tokens of a folded text: addresses, words with the marks inside, runs of Chinese, syllables, emoji.
 _TOKEN = lazy_pattern(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
     rf"|(?P<latin>{LETTERS}(?:(?:::|->|['’./:\\@=+#&~-]){LETTERS})*(?:\+\+|\#)?)"
     rf"|(?P<han>[{HAN}]+)"
-    rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
+    rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+|[{UNSPACED}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
 # The same in an ASCII text without an address.
@@ -260,8 +265,9 @@ def _han_words(run: str) -> Iterator[str]:
 
 def _syllable_words(run: str) -> Iterator[str]:
     yield run[:_MAX_TOKEN]
-    if len(run) > 2:
-        yield from (run[at : at + 2] for at in range(len(run) - 1))
+    its = pieces(run)
+    if len(its) > 2:
+        yield from _pairs(its)
 
 
 def singular(word: str) -> str:
@@ -288,17 +294,20 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word[-1] == "e" and word[-2] != "e" else word
 
 
-# Where British and American spelling differ: organization and organise, colour, centre, catalogue, defence.
+# Where British and American spelling differ: organise, analyze, colour, centre, catalogue, defence.
 _SPELLING = lazy_pattern(
-    r"(?<=[a-z]{2}[iy])z(?=(?:e[drs]?|ers|ing|ations?|able)\Z)"
+    r"(?<=[a-z][b-df-hj-np-tv-xz]i)s(?=(?:e[drs]?|ers|ing|ations?|able)\Z)"
+    r"|(?<=[a-z]{2}y)z(?=(?:e[drs]?|ers|ing)\Z)"
     r"|(?<=[a-z]{2}o)u(?=r(?:s|ed|ing|ful|able|ites?|hoods?|less|ers?|y|al|ally)?\Z)"
     r"|(?<=[a-z]{2}t)re(?=s?\Z)"
     r"|(?<=[a-z]{3}og)ue(?=s?\Z)"
     r"|(?<=\A(?:defen|offen|licen))c(?=e[ds]?\Z|ing\Z)"
 )
-# The spelling that has the stem of its relatives: humor and humorous, but revise and revision.
-_SPELLED = {"z": "s", "u": "", "re": "er", "ue": "", "c": "s"}
+# The spelling that has the stem of its relatives: organize and organ, analyse and analysis, humor and humorous.
+_SPELLED = {"s": "z", "z": "s", "u": "", "re": "er", "ue": "", "c": "s"}
 _AMERICAN = lexicon.values("british", "en")
+# How words begin that are spelt with an s everywhere.
+_WITH_S = tuple(lexicon.words("with_s", "en"))
 
 
 def stemmed(word: str) -> str:
@@ -307,6 +316,8 @@ def stemmed(word: str) -> str:
 
 
 def _stem_of(word: str) -> str:
+    if word.startswith(_WITH_S):
+        return _snowball.stem(word)
     return _snowball.stem(_SPELLING.sub(lambda part: _SPELLED[part[0]], _AMERICAN.get(word, word)))
 
 
@@ -315,6 +326,7 @@ class _Snowball(threading.local):
 
     def __init__(self) -> None:
         self.stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord
+        self.russian: Callable[[str], str] = Stemmer.Stemmer("russian", 0).stemWord
 
 
 _snowball = _Snowball()
@@ -401,6 +413,11 @@ def language(text: str) -> Literal["zh", "en"]:
     return "zh" if han and han >= len(_LATIN_WORD.findall(text)) else "en"
 
 
+def is_chinese(term: str) -> bool:
+    """Return True if a term begins with a Chinese character."""
+    return _HAN_CHARACTER.match(term) is not None
+
+
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
 _ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
@@ -411,6 +428,7 @@ _OPENER = lazy_pattern(rf"(?:{_BEFORE})?{_OPENING}")
 # The same behind the end of a word, at the beginning of a clause.
 _LATER_OPENER = lazy_pattern(rf"\W(?:(?<=[.!?;\n,:]) {{0,3}}|{_BEFORE}){_OPENING}")
 _CALLS, _CALL_HINTS = lexicon.pattern("call"), lexicon.words("call_hint")
+_QUESTION = lexicon.pattern("question")
 # A Chinese question, by the words inside it.
 _CHINESE_ASKED = lazy_pattern(lexicon.alternatives("question", "zh"))
 # A character that is in every such question.
@@ -434,7 +452,10 @@ def asks(folded: str) -> bool:
     """Return `is_question` of a text that is folded already."""
     if "?" in folded and _ASKED.search(folded):
         return True
-    if not folded.isascii() and _CHINESE_HINT.search(folded) and _CHINESE_ASKED.search(folded):
+    read = lexicon.spoken(folded)
+    if not folded.isascii() and "zh" in read and _CHINESE_HINT.search(folded) and _CHINESE_ASKED.search(folded):
+        return True
+    if read is not lexicon.always() and _QUESTION.search(folded):
         return True
     return bool(_OPENER.match(folded) or _LATER_OPENER.search(folded)) or (
         has_any(folded, _CALL_HINTS) and _CALLS.search(folded) is not None
@@ -477,13 +498,16 @@ def requests(folded: str) -> bool:
 _MAX_TERM = 64
 # The runs of a text of which terms are made.
 _RUN = lazy_pattern(
-    rf"(?P<latin>{LETTERS}(?:['’]{LETTERS})*)|(?P<han>[{HAN}]+)|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
+    rf"(?P<latin>{LETTERS}(?:['’]{LETTERS})*)|(?P<pieces>[{HAN}{KANA}]+|[{HANGUL}]+|[{UNSPACED}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
 # A word of an ASCII text.
 _ASCII = lazy_pattern(r"[a-z0-9_]+(?:'[a-z0-9_]+)*")
 # The end of he's and don't.
 _CONTRACTED = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
+
+# A Cyrillic letter.
+_CYRILLIC = lazy_pattern(r"[\u0400-\u052f]")
 
 _EMPTY = lexicon.words("empty_term", "en")
 _EMPTY_HAN = lexicon.words("empty_term", "zh")
@@ -500,7 +524,8 @@ def rarity(having: int, texts: int) -> float:
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of a text in order, repeats kept. Never raises; reads the first 20,000 characters."""
+    """Return the terms of a text in order, repeats kept, without accents and marks; of a script without spaces, its
+    pieces and their pairs. Never raises; reads the first 20,000 characters."""
     if not text:
         return []
     text = head(text)
@@ -509,7 +534,7 @@ def terms(text: str) -> list[str]:
         for word in _ASCII.findall(text):
             all_terms += _latin_terms[word]
         return all_terms
-    for run in _RUN.finditer(text):
+    for run in _RUN.finditer(unaccented(text)):
         kind = run.lastgroup
         if kind == "latin":
             all_terms += _latin_terms[run[0]]
@@ -520,17 +545,88 @@ def terms(text: str) -> list[str]:
     return all_terms
 
 
+# A letter that is neither of English nor Chinese.
+_OTHER_SCRIPT = lazy_pattern(r"[\u00c0-\u1fff\u2c00-\u2ddf\u3041-\u318e\u31f0-\u31ff\ua4d0-\ud7af\uff66-\uffdc]")
+# A word of a question that is none of its answer; those of Chinese have weights of their own.
+_FRAMING = lazy_pattern(
+    lexicon.alternatives("interrogative", *(language for language in lexicon.languages() if language != "zh")),
+    re.IGNORECASE,
+)
+
+
+def in_other_script(text: str) -> bool:
+    """Return True if a text has letters that neither English nor Chinese has."""
+    return not text.isascii() and _OTHER_SCRIPT.search(text) is not None
+
+
+def unframed(text: str) -> str:
+    """Return a text without the words of questions, such as "where", in other languages than English and Chinese."""
+    return _FRAMING.sub(" ", text) if in_other_script(text) else text
+
+
+def written(text: str) -> list[str]:
+    """Return the words of a text of which `terms` leaves out accents or prefixes, in order, with these. Of two messages
+    with the same term, they tell the one with the very word."""
+    return whole_words(head(text)) if in_other_script(text) else []
+
+
 def _terms_of(run: str) -> tuple[str, ...]:
     parts = [run] if run.isalnum() else re.split("['’_]+", _CONTRACTED.sub("", run))
-    return tuple([_stem_of(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY])
+    return tuple([_root(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY])
+
+
+def _root(word: str) -> str:
+    if word.isascii():
+        return _stem_of(word)
+    return _snowball.russian(word) if _CYRILLIC.match(word) else without_prefix(word)
 
 
 _latin_terms = Memo(_terms_of)
 
 
 def _characters(run: str) -> list[str]:
-    singles = [character for character in run if character not in _EMPTY_HAN]
-    return singles + [run[at : at + 2] for at in range(len(run) - 1)]
+    its = pieces(run)
+    return [piece for piece in its if piece not in _EMPTY_HAN] + _pairs(its)
+
+
+# A letter of a script without spaces beside Chinese and kana.
+_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
+
+
+def pieces(run: str) -> Sequence[str]:
+    """Return the pieces of a run of one script without spaces, or of Korean: its characters, or letters with signs."""
+    return clusters(run) if _UNSPACED.match(run) else run
+
+
+def _pairs(its: Sequence[str]) -> list[str]:
+    return [first + second for first, second in pairwise(its)]
+
+
+def is_written(term: str) -> bool:
+    """Return True for a word of `written`."""
+    return term in written(term)
+
+
+# Hiragana, and what else Japanese is written with.
+_HIRAGANA, _BESIDE_HIRAGANA = lazy_pattern(r"[\u3041-\u309f]+"), lazy_pattern(rf"[{HAN}\u30a1-\u30fa]")
+
+
+def without_grammar(found: Iterable[str]) -> dict[str, None]:
+    """Return distinct terms without those of hiragana if others are of Chinese characters or katakana: beside these it
+    writes particles and endings."""
+    distinct = dict.fromkeys(found)
+    grammar = [term for term in distinct if _HIRAGANA.fullmatch(term)]
+    if grammar and any(map(_BESIDE_HIRAGANA.match, distinct)):
+        for term in grammar:
+            del distinct[term]
+    return distinct
+
+
+def pieces_in(term: str) -> int:
+    """Return how many pieces of a script without spaces a term consists of; 0 for a word."""
+    if SYLLABIC.match(term):
+        return len(term)
+    return len(clusters(term)) if _UNSPACED.match(term) else 0
 
 
 _ALIKE = 0.6
@@ -543,8 +639,8 @@ def alike(name: str, others: Iterable[str], *, most: int = 3) -> list[str]:
     contain it. Reads the first 32 characters of each, and at most 200 names."""
     compared: dict[str, list[str]] = {}
     for other in islice(others, _COMPARED):
-        compared.setdefault(fold(other[:_COMPARED_CHARS]), []).append(other)
-    wanted = fold(name[:_COMPARED_CHARS])
+        compared.setdefault(unaccented(fold(other[:_COMPARED_CHARS])), []).append(other)
+    wanted = unaccented(fold(name[:_COMPARED_CHARS]))
     like = get_close_matches(wanted, compared, n=most, cutoff=_ALIKE) if wanted else []
     like += [text for text in compared if len(wanted) > 1 and wanted in text and text not in like]
     return [other for text in like for other in compared[text]][:most]

@@ -80,7 +80,7 @@ _ROWS = """
 FROM message_words w JOIN rooms r ON r.room_key = w.room_key
 WHERE r.tenant = :tenant AND r.room_id = :room_id AND w.tenant = r.tenant AND w.words <> '' AND NOT w.pending
 """
-_PLACE = "doc >> 10 & 268435455"
+_PLACE = "iif(doc >> 38, doc >> 10 & 268435455, doc)"
 _WORDS = "length(w.words) - length(replace(w.words, ' ', '')) + 1"
 _SUMS = Statement(
     lambda: text(

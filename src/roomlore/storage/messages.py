@@ -25,7 +25,6 @@ from sqlalchemy import (
 )
 
 from roomlore.core.audience import Window
-from roomlore.core.intake import HASH_DIGITS
 from roomlore.core.models import Entry, Origin, Role, StoredMessage, Target
 from roomlore.storage import schema
 from roomlore.storage.engine import (
@@ -46,6 +45,7 @@ from roomlore.storage.rows import (
     from_micros_or_none,
     names_text,
     numbers_text,
+    read_hash,
     read_texts,
     to_micros,
 )
@@ -61,9 +61,7 @@ _these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_id
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """A condition: messages of the room that are not deleted."""
 
-_hash = func.substr(_m.c.content_hash, literal_column("1"), literal_column(str(HASH_DIGITS)))
-"""The content hash. Earlier versions stored the whole SHA-256."""
-_HASHED_COLUMNS = (*MESSAGE.columns, _hash)
+_HASHED_COLUMNS = (*MESSAGE.columns, _m.c.content_hash)
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _of_sender = _m.c.sender_id == bindparam("sender_id")
@@ -94,7 +92,7 @@ def _met(*, several: bool) -> Select[Any]:
         return among(column, "ids") if several else column == bindparam("ids")
 
     its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
-    hashed = texts_in(_hash.concat(literal_column("' '")).concat(_m.c.message_id))
+    hashed = texts_in(_m.c.content_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, asked(_m.c.message_id)).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), asked(_m.c.reply_to))
     return select(*ROOM.columns, _r.c.room_key, keeps_vectors, _r.c.pending_from, taken, awaited).where(named_room())
@@ -187,7 +185,9 @@ def _times_statement() -> Select[Any]:
     return select(_m.c.arrival, *_origin).where(visible, or_(_m.c.edited_at.is_not(None), estimated))
 
 
-_FINGERPRINTS = Statement(lambda: select(_m.c.message_id, _hash).where(in_room(_m), among(_m.c.message_id, "ids")))
+_FINGERPRINTS = Statement(
+    lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
+)
 _MET = Statement(lambda: _met(several=True))
 _MET_ONE = Statement(lambda: _met(several=False))
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
@@ -265,7 +265,7 @@ class MessageReading(InRoom):
         if not message_ids:
             return {}
         rows = await self._rows(_FINGERPRINTS, room_id, ids=names_text(message_ids))
-        return dict(rows)
+        return {message_id: read_hash(text) for message_id, text in rows}
 
     async def met(self, *, room_id: str, message_ids: Sequence[str], lock: bool = False) -> Met | None:
         """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room.
@@ -283,9 +283,7 @@ class MessageReading(InRoom):
         if lock:
             self._locks.take(LockedRoom(key, self._tenant, room_id, bool(keeps), pending_from))
         hashes = (text.partition(" ") for text in read_texts(taken))
-        return Met(
-            ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)
-        )
+        return Met(ROOM.read(rows[0]), {message_id: read_hash(text) for text, _, message_id in hashes}, bool(awaited))
 
     async def origins(self, *, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
         """Return message id to times and sender for those ids that are taken, including deleted ones."""
@@ -347,7 +345,7 @@ class MessageReading(InRoom):
         """Return the messages of `recent`, each with its content hash at that moment."""
         before = NEWEST_OF_ALL if before is None else before
         rows = await self._rows(_RECENT_HASHED, room_id, before=before, count=limit)
-        return [(MESSAGE.read(row, room_id), row[-1]) for row in reversed(rows)]
+        return [(MESSAGE.read(row, room_id), read_hash(row[-1])) for row in reversed(rows)]
 
     async def newest_of(self, *, room_ids: Collection[str], characters: int) -> dict[str, StoredMessage]:
         """Return the newest message of each of these rooms, with the first `characters` of its text, without rooms
@@ -380,7 +378,7 @@ class MessageReading(InRoom):
     ) -> list[tuple[StoredMessage, str]]:
         """Return the messages of `page`, each with its content hash at that moment."""
         rows = await self._window_rows(_PAGE_HASHED, _PAGE_OF_HASHED, room_id, sender_id, after=after, count=limit)
-        return [(MESSAGE.read(row, room_id), row[-1]) for row in rows]
+        return [(MESSAGE.read(row, room_id), read_hash(row[-1])) for row in rows]
 
     async def count(self, *, room_id: str, after: int, sender_id: str | None = None) -> int:
         """Return the total number of results of `page`."""

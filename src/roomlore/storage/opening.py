@@ -20,7 +20,8 @@ from roomlore.storage import migrations
 from roomlore.storage.engine import WAIT_SECONDS, translated
 from roomlore.storage.migrations.first_version import FIRST, make, names
 from roomlore.storage.migrations.heard_times import ADDED, add_columns, fill_rooms
-from roomlore.storage.migrations.pending import PENDING, add_pending
+from roomlore.storage.migrations.pending import add_pending
+from roomlore.storage.migrations.smaller_rows import SMALLER, make_smaller
 from roomlore.storage.migrations.topics import add_topics
 from roomlore.storage.postgres import POSTGRES_POOL, PostgresSource, postgres_engine
 from roomlore.storage.sqlite import Driver, OpenFile, Pace, SqliteSource, opened
@@ -58,7 +59,7 @@ _SCRIPTS = Path(migrations.__file__).parent
 _STAMP = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
-    f"INSERT INTO alembic_version (version_num) VALUES ('{PENDING}')",  # noqa: S608
+    f"INSERT INTO alembic_version (version_num) VALUES ('{SMALLER}')",  # noqa: S608
 )
 _BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
 OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
@@ -268,7 +269,7 @@ def _bring_on(connection: Connection, *, to: str) -> None:
         return
     if there is None or not _has_our_rooms(connection):
         _make(connection)
-        if migrations.HEAD != PENDING:
+        if migrations.HEAD != SMALLER:
             migrate(connection)
         return
     if there in _BEFORE_THE_FIRST:
@@ -291,6 +292,7 @@ def _make(connection: Connection) -> None:
     add_columns(connection)
     add_topics(connection)
     add_pending(connection)
+    make_smaller(connection)
     for statement in _STAMP:
         connection.exec_driver_sql(statement)
 

@@ -6,6 +6,7 @@ a code, and U+001A itself is doubled, so every text is restored unchanged. State
 
 import json
 import re
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -13,6 +14,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.intake import HASH_DIGITS
 
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """The errors that reading a damaged row may raise."""
@@ -20,6 +22,7 @@ MARK = "\x1a"
 _UNHOLDABLE = re.compile("[\x00\x1a\ud800-\udfff]")
 _SPELLING = re.compile("\x1a(\x1a|0|u[0-9a-f]{4})")
 _WILD = re.compile("[!%_]")
+_HASH_CHARACTERS = -(-HASH_DIGITS * 4 // 6)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _QUOTED = encode_basestring
@@ -117,6 +120,16 @@ def read_numbers(text: str) -> list[int]:
     if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
         raise ValueError(f"This is no list of numbers: {text!r:.60}")
     return numbers
+
+
+def hash_text(digits: str) -> str:
+    """Return a content hash, which has hex digits, as stored: in base 64."""
+    return b2a_base64(bytes.fromhex(digits), newline=False)[:_HASH_CHARACTERS].decode()
+
+
+def read_hash(text: str) -> str:
+    """Return the content hash from its column. Earlier versions stored its digits, or those of the whole SHA-256."""
+    return a2b_base64(text + "==").hex() if len(text) == _HASH_CHARACTERS else text[:HASH_DIGITS]
 
 
 def to_micros(at: datetime) -> int:

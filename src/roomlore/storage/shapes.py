@@ -39,6 +39,7 @@ from roomlore.core.sessions.session import Checkpoint, CheckpointRequest, DueChe
 from roomlore.storage import schema
 from roomlore.storage.rows import (
     from_micros,
+    hash_text,
     list_text,
     mapping_text,
     pairs_text,
@@ -454,7 +455,7 @@ _features_row = ENTRY.whole_row("room_key", "tenant", "arrival")
 
 def message_row(room_key: int, tenant: str, message: StoredMessage) -> tuple[Any, ...]:
     """Return the message in the order of the table's columns."""
-    return _message_row(message, room_key, tenant, content_hash(message), None)
+    return _message_row(message, room_key, tenant, hash_text(content_hash(message)), None)
 
 
 def features_row(room_key: int, tenant: str, entry: Entry) -> tuple[Any, ...]:

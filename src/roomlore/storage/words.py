@@ -63,7 +63,7 @@ from roomlore.storage.shapes import ROOM
 _r, _m, _f, _w = schema.rooms, schema.messages, schema.features, schema.message_words
 
 MAX_LENGTH = 1023
-"""A longer message counts as one with this many words: the length is stored in ten bits beside each of its words."""
+"""A longer message counts as one with this many words: an index may have the length in `_LENGTH_BITS`."""
 
 _MAX_BYTES = 900_000
 _BYTES_BESIDE = 24
@@ -111,8 +111,11 @@ def _vector_text(words: Iterable[str], prefix: str) -> str:
 _PLACES = ["", *(",".join(map(str, range(1, count + 1))) for count in range(1, MAX_COUNT + 1))]
 
 
-ARRIVAL_BITS, LENGTH_BITS = 28, 10
-_KEY_BITS = 63 - ARRIVAL_BITS - LENGTH_BITS
+_LENGTH_BITS, _ARRIVAL_BITS = 10, 28
+_BITS, _ARRIVALS = _LENGTH_BITS + _ARRIVAL_BITS, (1 << _ARRIVAL_BITS) - 1
+_KEY_BITS = 63 - _BITS
+"""Of the number of a message in the index of a SQLite database that `migrations.smaller_rows` left as it was. There are
+the key of the room, the arrival and the length in it, elsewhere only the arrival."""
 
 
 def _added() -> Any:
@@ -187,8 +190,8 @@ class WithWords(Repository):
 
 
 def _check_number(room: LockedRoom, arrival: int) -> None:
-    if room.key >> _KEY_BITS or arrival >> ARRIVAL_BITS:
-        raise InvalidInput("sqlite_index_full", rooms=f"{2**_KEY_BITS:,}", messages=f"{2**ARRIVAL_BITS:,}")
+    if room.key >> _KEY_BITS or arrival >> _ARRIVAL_BITS:
+        raise InvalidInput("sqlite_index_full", rooms=f"{2**_KEY_BITS:,}", messages=f"{2**_ARRIVAL_BITS:,}")
 
 
 def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:
@@ -218,8 +221,8 @@ _words = bindparam("words", type_=Text)
 
 
 def _in_fts5() -> Select[Any]:
-    """Select each word's index in the list and the numbers of the messages with it, repeated for each occurrence;
-    last in the first row, what `_pending` does.
+    """Select each word's index in the list and the messages with it, repeated for each occurrence; last in the first
+    row, what `_pending` does.
 
     The terms are computed first: SQLite evaluates a condition on a virtual table for each row.
     """
@@ -236,10 +239,9 @@ def _in_fts5() -> Select[Any]:
 
 
 def _pending(room: Any) -> Any:
-    """Select a list of the pending messages of the room, each with the parts of its number and its words."""
-    parts = (_w.c.room_key, _w.c.arrival, _w.c.length, _w.c.words)
+    """Select a list of the pending messages of the room, each with its words."""
     its = (_w.c.room_key == room.room_key, _w.c.tenant == room.tenant, _w.c.arrival >= room.pending_from, _w.c.pending)
-    return select(texts_in(func.printf("%d %d %d %s", *parts))).where(*its).scalar_subquery()
+    return select(texts_in(func.printf("%d %s", _w.c.arrival, _w.c.words))).where(*its).scalar_subquery()
 
 
 def _in_tsvectors() -> Select[Any]:
@@ -336,15 +338,8 @@ class WordReading(WithWords):
         if not records_by_place:
             return no_postings(room, words)
         per_word = [records_by_place.get(place) for place in range(len(words))]
-        numbers, counts, ends = _counted(per_word) if fts5 else _ranked(per_word)
-        return Postings(
-            room=room,
-            words=tuple(words),
-            ends=ends,
-            arrivals=numbers >> LENGTH_BITS & (1 << ARRIVAL_BITS) - 1,
-            counts=counts,
-            lengths=numbers & MAX_LENGTH,
-        )
+        arrivals, counts, ends = _counted(per_word) if fts5 else _ranked(per_word)
+        return Postings(room=room, words=tuple(words), ends=ends, arrivals=arrivals, counts=counts)
 
     async def facts(self, *, room_id: str, since: int) -> FactRows:
         """Return the messages written after the room's revision `since` (0: all), deleted ones only if `since` is above
@@ -381,26 +376,34 @@ class WordReading(WithWords):
 
 
 def _add_pending(by_place: dict[int, str], words: Sequence[str], pending: Sequence[str]) -> None:
-    """Add the numbers of pending messages to the lists by the places of the words."""
+    """Add pending messages to the lists by the places of the words."""
     places = {word: place for place, word in enumerate(words)}
     found: dict[int, list[int]] = {}
-    for key, arrival, length, *its in (text.split(" ") for text in pending):
-        number = (int(key) << ARRIVAL_BITS | int(arrival)) << LENGTH_BITS | int(length)
+    for arrival, *its in (text.split(" ") for text in pending):
         for word in filter(None, its):
             if (place := places.get(word)) is not None:
-                found.setdefault(place, []).append(number)
-    for place, numbers in found.items():
+                found.setdefault(place, []).append(int(arrival))
+    for place, arrivals in found.items():
         indexed = by_place.get(place)
-        if indexed and int(indexed.rpartition(",")[2]) > min(numbers):  # the version before has indexed later ones
-            numbers += map(int, indexed.split(","))
+        if indexed and _arrival(indexed.rpartition(",")[2]) > min(
+            arrivals
+        ):  # the version before has indexed later ones
+            arrivals += map(_arrival, indexed.split(","))
             indexed = None
-        listed = ",".join(map(str, sorted(numbers)))
+        listed = ",".join(map(str, sorted(arrivals)))
         by_place[place] = f"{indexed},{listed}" if indexed else listed
 
 
+def _arrival(number: str) -> int:
+    """Return the arrival of the message with this number in the index."""
+    return int(number) >> _LENGTH_BITS & _ARRIVALS if int(number) >> _BITS else int(number)
+
+
 def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:
-    """Return numbers, counts and ends from lists in which a message is repeated for each occurrence of the word."""
+    """Return arrivals, counts and ends from lists in which a message is repeated for each occurrence of the word."""
     every = np.fromstring(",".join(filter(None, per_word)), np.int64, sep=",")
+    if every.max() >> _BITS:
+        every = np.where(every >> _BITS, every >> _LENGTH_BITS & _ARRIVALS, every)
     ends = np.cumsum([numbers.count(",") + 1 if numbers else 0 for numbers in per_word])
     begins = np.ones(len(every) + 1, np.bool_)
     np.not_equal(every[1:], every[:-1], out=begins[1:-1])
@@ -411,12 +414,12 @@ def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:
 
 
 def _ranked(per_word: Sequence[bytes | None]) -> tuple[Ints, Ints, Ints]:
-    """Return numbers, counts and ends from unordered records of a number and a rank."""
+    """Return arrivals, counts and ends from unordered records of an arrival, the length beside it, and a rank."""
     records = np.frombuffer(b"".join(filter(None, per_word)), _RECORD)
     sizes = [len(packed or b"") // _RECORD.itemsize for packed in per_word]
     order = np.lexsort((records["number"], np.repeat(np.arange(len(sizes)), sizes)))
     counts = 1 + np.searchsorted(_BETWEEN_RANKS, records["rank"][order])
-    return records["number"][order].astype(np.int64), counts, np.cumsum(sizes)
+    return records["number"][order].astype(np.int64) >> _LENGTH_BITS, counts, np.cumsum(sizes)
 
 
 _RECORD = np.dtype([("number", ">i8"), ("rank", ">f4")])

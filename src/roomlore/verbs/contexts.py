@@ -69,8 +69,8 @@ _TOKENS = Whole(1, 1_000_000)
 
 BUILD = Verb(
     "contexts.build",
-    "Show the messages that matter for a message, each with its score, signals and reason.",
-    "显示与一条消息相关的前文，附概率、信号和理由。",
+    "Show the messages that matter for a message, each with its reason.",
+    "显示与一条消息相关的前文，每条附理由。",
     scope="read",
     arguments=(
         ROOM,

@@ -200,8 +200,9 @@ _CHANGED = {
 
 ADD = Verb(
     "facts.add",
-    "Add a fact. One that exists, by its id or in the same words, is not added again.",
-    "添加一条事实。id 或内容相同的事实不会重复添加。",
+    "Remember a statement about a person, an agent or a group. One that exists, by its id or in the same words, is not "
+    "added again.",
+    "记住关于一个人、智能体或群的一句话。id 或内容相同的不会重复添加。",
     scope="write",
     arguments=(
         ABOUT,
@@ -219,7 +220,7 @@ ADD = Verb(
     run=_add,
     answer=AddedFact,
     tool="add_memory",
-    command="facts add",
+    command="remember",
 )
 LIST = Verb(
     "facts.list",

@@ -52,8 +52,8 @@ LIST = Verb(
 )
 SEARCH = Verb(
     "messages.search",
-    "Find the messages of a room, or of all rooms that a viewer may see, that answer a question best.",
-    "在一个房间，或某个查看者可见的全部房间里，搜索最能回答问题的消息。",
+    "Find the messages that answer a question. They are of one room, or of all rooms that a viewer may see.",
+    "找出能回答问题的消息。在一个房间里，或某个查看者可见的全部房间里。",
     scope="read",
     arguments=(
         Argument("room", Reference.ROOM, "By default all, the 200 used last.", "默认为最近使用的 200 个房间。", None),
@@ -101,6 +101,6 @@ SEARCH = Verb(
     answer=SearchAnswer,
     route="GET /messages/search",
     tool="search_messages",
-    command="search",
+    command="ask",
 )
 VERBS = (LIST, SEARCH)

@@ -70,9 +70,9 @@ READ = Verb(
 )
 DIGEST = Verb(
     "rooms.digest",
-    "Show what happened in a room, thread by thread: what waits for the reader, open questions, decisions, and the "
-    "rest. Without a reader and a time it is of the last day in which something was said.",
-    "按话题总结房间里发生了什么：等读者回应的、没有答案的问题、决定，以及其他。不写读者和时间时，总结有人发言的最后一天。",
+    "Show what happened in a room, thread by thread. First comes what waits for the reader, then open questions, "
+    "decisions, and the rest. Without a reader and a time it is of the last day in which something was said.",
+    "按话题总结房间里发生了什么。先是等读者回应的，然后是没有答案的问题、决定和其他。不写读者和时间时，总结有人发言的最后一天。",
     scope="read",
     arguments=(
         _ROOM,
@@ -91,8 +91,9 @@ DIGEST = Verb(
         Argument(
             "mode",
             Choice(get_args(Mode)),
-            "`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is set up.",
-            "`offline`：用消息原句；`llm`：由模型撰写；`auto`：配置了模型就用模型。",
+            "`rules` (or `offline`): the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one "
+            "is set up.",
+            "`rules`（或 `offline`）：用消息原句；`llm`：由模型撰写；`auto`：配置了模型就用模型。",
             "auto",
         ),
     ),

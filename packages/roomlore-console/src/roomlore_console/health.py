@@ -412,7 +412,7 @@ _FAILURES = tuple(
     for form, key in (
         (r"Every provider of the model '([^']*)' failed just now and is left alone for a while;.*", "resting"),
         (r"No provider of the model '([^']*)' can be asked: each failed lately.*", "resting"),
-        (r"No provider of the model '([^']*)' can be asked.*'offline'.*", "no_model"),
+        (r"No provider of the model '([^']*)' can be asked.*'(?:rules|offline)'.*", "no_model"),
         (r"No provider of the model '([^']*)' can be asked.*", "no_provider"),
         (r"The provider (\S+) cannot be reached: check its base_url and the network\.$", "unreachable"),
     )

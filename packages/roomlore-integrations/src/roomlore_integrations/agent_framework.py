@@ -1,6 +1,7 @@
 """A context provider and a history for Microsoft Agent Framework. Need the extra `agent-framework`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Unpack
 
 from roomlore import ConversationMessage, InvalidInput, Lore, NotFound, Role, StoredMessage, SyncLore
@@ -19,6 +20,7 @@ __all__ = ["RoomloreContextProvider", "RoomloreHistoryProvider"]
 _KEY = "agent_framework"
 _ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL}
 _SPOKEN = (Role.USER, Role.ASSISTANT)
+_Store = Callable[[str, Sequence[OwnMessage]], Awaitable[None]]
 
 
 class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is not there when types are checked
@@ -77,17 +79,44 @@ class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is no
             ),
         )
 
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        """Load the history, and store what is asked, so that it stays if the model fails. A history that ends with the
+        same question has it from a run that failed: it is then neither stored nor shown again."""
+        await super().before_run(agent=agent, session=session, context=context, state=state)
+        asked = context.input_messages
+        if not self.store_inputs or not asked:
+            return
+        history = context.context_messages.get(self.source_id, [])
+        if self.store_outputs and list(map(_contents, history[-len(asked) :])) == list(map(_contents, asked)):
+            context.context_messages[self.source_id] = history[: -len(asked)]
+        else:
+            await self.save_messages(context.session_id, asked, state=state)
+        context.metadata[self._is_stored] = True
+
+    async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        """Store what is not stored yet."""
+        if context.metadata.get(self._is_stored):
+            context = copy(context)
+            context.input_messages = []
+        await super().after_run(agent=agent, session=session, context=context, state=state)
+
+    @property
+    def _is_stored(self) -> str:
+        """The key of a run's metadata that says that its question is stored."""
+        return f"{self.source_id}:stored"
+
 
 class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
     """The memory of `Agent(context_providers=[RoomloreContextProvider(lore, "ann")])`.
 
     Before each run it adds the facts that matter to the instructions, and earlier messages of the conversation that
-    answer the last question and are not shown. After it, it stores what was said, unless a `RoomloreHistoryProvider`
-    of the same agent does. `user_id`: who speaks, `agent_id`: who answers. `room_id`: the conversation, by default the
-    session's id. `scopes`: of the facts, by default `user:<user_id>`. `viewer`: to whom the answers are shown,
-    'room:team' or 'user:ann'; by default the user, so give the room if the agent answers in a group. It decides what
-    is recalled. `max_tokens`: of the facts; the setting by default. `max_messages`: the most earlier messages. If
-    recalling or storing fails, a warning is logged and the agent goes on. Raises `InvalidInput` for invalid arguments.
+    answer the last question and are not shown. It stores the question before the run and the answer after it, unless a
+    `RoomloreHistoryProvider` of the same agent does. `user_id`: who speaks, `agent_id`: who answers. `room_id`: the
+    conversation, by default the session's id. `scopes`: of the facts, by default `user:<user_id>`. `viewer`: to whom
+    the answers are shown, 'room:team' or 'user:ann'; by default the user, so give the room if the agent answers in a
+    group. It decides what is recalled. `max_tokens`: of the facts; the setting by default. `max_messages`: the most
+    earlier messages. If recalling or storing fails, a warning is logged and the agent goes on. Raises `InvalidInput`
+    for invalid arguments.
     """
 
     def __init__(
@@ -104,31 +133,38 @@ class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
         self._memory = AgentMemory.of(lore, user_id, **options)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Add what is recalled to the instructions."""
+        """Add what is recalled to the instructions, and store what is asked, so that it stays if the model fails."""
         messages = context.get_messages(include_input=True)
         conversation = [
             ConversationMessage(_role(message).value, message.text, bool(_calls(message))) for message in messages
         ]
         if text := await self._memory.recalled(conversation, self._room_of(context)):
             context.extend_instructions(self.source_id, f"<memory>\n{text}\n</memory>")
+        await self._store(agent, context, context.input_messages, self._memory.store_question)
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Store what people and the agent said."""
-        beside = getattr(agent, "context_providers", None) or ()
-        room_id = self._room_of(context)
+        """Store what the agent answered."""
+        answered = context.response.messages if context.response else ()
+        await self._store(agent, context, answered, self._memory.store)
+
+    async def _store(self, agent: Any, context: Any, given: Sequence[Message], store: _Store) -> None:
+        room_id, beside = self._room_of(context), getattr(agent, "context_providers", None) or ()
         if not room_id or any(isinstance(provider, RoomloreHistoryProvider) for provider in beside):
             return
-        heard = [*context.input_messages, *(context.response.messages if context.response else ())]
         messages = [
             _message(message, self._memory.agent_id)
-            for message in heard
+            for message in given
             if _role(message) in _SPOKEN and message.text.strip()
         ]
-        await or_without(self._memory.store(room_id, messages), None, "what the agent heard and said was not stored")
+        await or_without(store(room_id, messages), None, "what the agent heard and said was not stored")
 
     def _room_of(self, context: Any) -> str | None:
         room: str | None = self._room_id or context.session_id
         return room
+
+
+def _contents(message: Message) -> tuple[Role, str | None, Any]:
+    return _role(message), message.author_name, message.to_dict().get("contents")
 
 
 def _role(message: Message) -> Role:

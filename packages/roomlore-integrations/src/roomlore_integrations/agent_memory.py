@@ -127,15 +127,19 @@ class AgentMemory:
 
     async def found(self, lore: Lore, room_id: str | None, query: str, limit: int) -> list[StoredMessage]:
         """Return what people and agents said that answers a query, best first: in a room, else in all rooms that the
-        viewer may see."""
-        most = min(limit, _MAX_FOUND)
+        viewer may see, but for the one where it is being asked. The question is no answer to itself."""
         try:
-            answer = await lore.messages.search(room_id, query[:_QUERY_CHARS], viewer=self.viewer, limit=most)
+            answer = await lore.messages.search(
+                room_id, query[:_QUERY_CHARS], viewer=self.viewer, limit=min(limit + 1, _MAX_FOUND)
+            )
         except NotFound:
             return []
         hits = [hit for hit in answer.hits if hit.message.role in (Role.USER, Role.ASSISTANT)]
-        best = max((hit.score for hit in hits), default=0.0)
-        return [hit.message for hit in hits if hit.score >= best * _NEAR_BEST]
+        asking = [hit.message for hit in hits if hit.message.text.strip() == query.strip()]
+        here = await _unanswered(lore, asking) if room_id is None else set()
+        others = [hit for hit in hits if hit.message not in asking and hit.message.room_id not in here]
+        best = max((hit.score for hit in others), default=0.0)
+        return [hit.message for hit in others if hit.score >= best * _NEAR_BEST][:limit]
 
     def transcript(self, lore: Lore, messages: Sequence[StoredMessage]) -> str:
         """Return messages as a model reads them, in their order."""
@@ -145,6 +149,18 @@ class AgentMemory:
         speakers = Speakers(people_of(ordered, {}))
         return Transcript(shown, speakers=speakers, own=lambda _: False, language="en").prompt()
 
+    async def store_question(self, room_id: str, messages: Sequence[Message]) -> None:
+        """Store what a person asks, unless the conversation ends with it: then it is asked again after a failure."""
+        try:
+            last = await ask(
+                self.lore, lambda lore: lore.sessions.messages(room_id, limit=max(len(messages), 1), viewer=None)
+            )
+        except NotFound:
+            last = []
+        asked = [(message.role, message.sender_id or self.user_id, message.text) for message in messages]
+        if asked != [(message.role, message.sender_id, message.text) for message in last]:
+            await self.store(room_id, messages)
+
     async def store(self, room_id: str, messages: Sequence[Message]) -> None:
         """Store what was said in a conversation. `messages` without ids, rooms and senders get them."""
         if not messages:
@@ -153,3 +169,12 @@ class AgentMemory:
             self.lore,
             lambda lore: lore.sessions.add_messages(room_id, messages, user_id=self.user_id, agent_code=self.agent_id),
         )
+
+
+async def _unanswered(lore: Lore, questions: Sequence[StoredMessage]) -> set[str]:
+    """Return the rooms of which one of these is the last message."""
+    rooms = set()
+    for question in questions:
+        if not await lore.messages.page(question.room_id, after=question.arrival, limit=1, viewer=None):
+            rooms.add(question.room_id)
+    return rooms

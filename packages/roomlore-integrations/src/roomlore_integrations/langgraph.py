@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import ge, gt, le, lt
 from typing import Any
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
@@ -42,6 +43,7 @@ _ROOMS = "store:"
 _SENDER = "langgraph-store"
 _PAGE = 500
 _MAX_FOUND = 200
+_ORDERS = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 
 
@@ -279,22 +281,27 @@ def _holds_all(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bo
 
 
 def _holds(value: Any, wanted: Any) -> bool:
-    """Return True if a value meets a condition: an equal one, or operators such as {'$gte': 3}."""
-    if not isinstance(wanted, Mapping) or not any(str(name).startswith("$") for name in wanted):
+    """Return True if a value meets a condition: an equal one, an object with such values, or operators such as {'$gte':
+    3}."""
+    if not isinstance(wanted, Mapping):
         return bool(value == wanted)
-    return all(_compares(value, name, given) for name, given in wanted.items())
+    if any(str(name).startswith("$") for name in wanted):
+        return all(_compares(value, name, given) for name, given in wanted.items())
+    return isinstance(value, Mapping) and _holds_all(value, wanted)
 
 
 def _compares(value: Any, operator: str, given: Any) -> bool:
+    """Return True if the operator holds. Equality is that of LangGraph's InMemoryStore: a missing value is None. The
+    order of two texts is that of its SqliteStore, else numbers are compared; what has no order meets no condition."""
     if operator in ("$eq", "$ne"):
         return (value == given) is (operator == "$eq")
+    if operator not in _ORDERS:
+        raise InvalidInput("store_filter_unknown", operator=f"{operator!r:.40}")
+    if isinstance(value, str) and isinstance(given, str):
+        return bool(_ORDERS[operator](value, given))
     try:
-        held = {"$gt": lambda: value > given, "$gte": lambda: value >= given, "$lt": lambda: value < given}
-        held["$lte"] = lambda: value <= given
-        return bool(held[operator]())
-    except KeyError:
-        raise InvalidInput("store_filter_unknown", operator=f"{operator!r:.40}") from None
-    except TypeError:
+        return bool(_ORDERS[operator](float(value), float(given)))
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -17,7 +17,7 @@ from roomlore.core.evolution.prompt import clean_line, comparison_form, find, li
 from roomlore.core.evolution.requests import Rejected
 from roomlore.core.evolution.wording import ParsedMaterial
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import graphemes, keywords
+from roomlore.core.text import graphemes, is_chinese, keywords, pieces_in, terms
 
 MAX_WINDOWS = 6
 _MESSAGES = 100
@@ -171,10 +171,15 @@ def _take_title(lines: Mapping[str, str], reading: _Reading, value: Mapping[str,
     name = find(_text(value, "talk"), {talk_name: talk_name for talk_name in reading.window.talks})
     title = _checked(_text(value, "title"), _TITLE)
     its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name and handle in lines]
-    if not set(keywords(title)) & {word for handle in its for word in keywords(lines[handle])}:
+    if not _telling(title) & {word for handle in its for word in _telling(lines[handle])}:
         raise InvalidInput("sentence_without_own_words")
     _believe(doubts, title, its)
     reading.titles.setdefault(name, title)
+
+
+def _telling(text: str) -> set[str]:
+    """Return the keywords, and the pairs of pieces of a script in which no keyword can be cut from a sentence."""
+    return {*keywords(text), *(term for term in terms(text) if pieces_in(term) > 1 and not is_chinese(term))}
 
 
 def _texts(value: Mapping[str, Any]) -> Iterator[str]:

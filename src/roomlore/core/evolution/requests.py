@@ -98,8 +98,9 @@ class Plan:
     rejected: tuple[Rejected, ...] = field(default=())
 
 
-Mode = Literal["auto", "llm", "offline"]
-"""The reader of the messages: a model, rules only, or a model if a provider is configured and rules otherwise."""
+Mode = Literal["auto", "llm", "rules", "offline"]
+"""The reader of the messages: a model if a provider is configured and rules otherwise, a model, or rules only, which
+are also called 'offline'."""
 
 
 ReadBy = Literal["llm", "offline", "none"]
@@ -153,7 +154,7 @@ class BegunEvolution:
 def check_mode(given: object) -> Mode:
     if given not in get_args(Mode):
         raise InvalidInput("choice_unknown", name="mode", value=f"{given!r:.60}", known=", ".join(get_args(Mode)))
-    return given  # type: ignore[return-value]
+    return "offline" if given == "rules" else given  # type: ignore[return-value]
 
 
 def check_days(given: object) -> float:

@@ -10,6 +10,7 @@ from typing import Literal
 import regex
 
 from roomlore.core.errors import Conflict
+from roomlore.core.folding import UNSPACED
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryDiff, MemoryStatus, Revised
 from roomlore.core.privacy import is_mark
 from roomlore.core.text import GRAPHEME, HAN, HANGUL, KANA, LETTER, segment
@@ -386,7 +387,7 @@ _KINDS = (
     ("han", regex.compile(rf"[{HAN}]")),
     ("kana", regex.compile(rf"[{KANA}]\p{{M}}*")),
     ("hangul", regex.compile(rf"[{HANGUL}]+")),
-    ("letter", regex.compile(rf"{LETTER}.*", regex.DOTALL)),
+    ("letter", regex.compile(rf"(?:{LETTER}|[{UNSPACED}]).*", regex.DOTALL)),
     ("space", regex.compile(r"\s+")),
 )
 _TELLING = frozenset({"han", "kana", "hangul", "letter"})

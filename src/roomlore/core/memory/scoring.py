@@ -16,7 +16,17 @@ from roomlore.core import lexicon
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Floats, Ints, Vectors
 from roomlore.core.text import CHINESE as CHINESE_STOP
-from roomlore.core.text import SYLLABIC, is_question, terms
+from roomlore.core.text import (
+    SYLLABIC,
+    in_other_script,
+    is_question,
+    is_written,
+    pieces_in,
+    terms,
+    unframed,
+    without_grammar,
+    written,
+)
 
 Flags = NDArray[np.bool_]
 _Rows = NDArray[np.int32]
@@ -148,7 +158,8 @@ class AnswerModel:
 
 _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
-_ASKING = lexicon.pattern("interrogative")
+# A word of a Chinese question that is no word of its answer.
+_ASKING = lazy_pattern(lexicon.alternatives("interrogative", "zh"))
 _GROUP = lexicon.pattern("the_group")
 # The group, where its members are meant; the group chat is not them.
 _THE_GROUP = lazy_pattern(
@@ -185,7 +196,7 @@ def read_question(text: str, *, of_group: bool) -> MemoryQuestion:
     meant = _of_members(text) if of_group else text
     return MemoryQuestion(
         text=text,
-        terms=_content(_ASKING.sub(" ", meant)),
+        terms=_content(_ASKING.sub(" ", unframed(meant))),
         which=tuple(dict.fromkeys(one.lower() for one in _WHICH_ONE.findall(meant)))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
         asked=asked_for(meant),
@@ -198,6 +209,8 @@ def _content(text: str) -> tuple[str, ...]:
     """Return the distinct content terms. Of Chinese, a pair with a stop word is none, nor is what lies within known
     words or across two."""
     found = dict.fromkeys(terms(text))
+    if in_other_script(text):
+        found = without_grammar([*found, *written(text)])
     if text.isascii():
         return tuple(found)[:_MAX_TERMS]
     known = {character for term in found if len(term) == 2 and term in _meanings() for character in term}
@@ -372,7 +385,9 @@ ANY_MODEL = (
 """The weights for a model of embeddings that has none of its own."""
 _ALONE = np.array(WORDS_ALONE)
 _SINGLE = 0.35
-"""The weight of a single Chinese character beside a pair."""
+"""The weight of a single Chinese character, or piece of another script without spaces, beside a pair."""
+_WRITTEN = 0.2
+"""The weight of a word with its accents beside it without them."""
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
 # A Latin letter.
@@ -426,7 +441,7 @@ class StatementTerms:
         meant: dict[int, list[int]] = defaultdict(list)
         meanings = _meanings()
         for place, statement in enumerate(statements):
-            said = set(terms(statement))
+            said = {*terms(statement), *written(statement)}
             for term in said:
                 places[term].append(place)
             for meaning in {meaning for term in said for meaning in meanings.get(term, ())}:
@@ -479,7 +494,9 @@ class StatementTerms:
     def _worth(self, term: str) -> float:
         here = _rarity(len(self._places.get(term, ())), self._size + _UNSEEN)
         worth = here * _rarity(self._background.get(term, 0), len(BACKGROUND))
-        return worth * _SINGLE if len(term) == 1 and SYLLABIC.match(term) else worth
+        if is_written(term):
+            return worth * _WRITTEN
+        return worth * _SINGLE if pieces_in(term) == 1 else worth
 
 
 def _rarity(having: int, size: int) -> float:

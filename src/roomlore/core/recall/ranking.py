@@ -30,7 +30,7 @@ from roomlore.core.recall.recollection import (
 from roomlore.core.safety import PINNED, is_declared, is_safety
 from roomlore.core.search.hits import Floats, Ints
 from roomlore.core.subjects import FIELDS, subjects, topic_names, topics
-from roomlore.core.text import CHINESE, SYLLABIC, is_question, last_roots, roots, terms
+from roomlore.core.text import CHINESE, is_question, last_roots, pieces_in, roots, terms
 
 _OLDER = 0.25
 _ANSWER = 0.5
@@ -261,9 +261,7 @@ def amount(text: str) -> float:
 
 
 def _amount(word: str) -> float:
-    if not SYLLABIC.match(word):
-        return 1.0
-    return 0.5 if len(word) == 1 else 0.0
+    return (1.0, 0.5, 0.0)[min(pieces_in(word), 2)]
 
 
 _SHARE = 0.5
@@ -332,8 +330,8 @@ class Safety:
 
 
 def _content(statement: str) -> set[str]:
-    """Return the terms that name a subject; a single Chinese character names none."""
-    return {term for term in roots(statement) if len(term) > 1 and term not in _GENERAL}
+    """Return the terms that name a subject; a single piece of a script without spaces names none."""
+    return {term for term in roots(statement) if len(term) > 1 and pieces_in(term) != 1 and term not in _GENERAL}
 
 
 _GENERAL = frozenset(roots(" ".join(lexicon.words("general_safety"))))

@@ -113,7 +113,6 @@ def look_up(facts: MessageFacts, room: Room, words: Sequence[str]) -> Postings:
         ends=np.bincount(places_found[found], minlength=len(words)).cumsum(),
         arrivals=facts.arrivals[rows],
         counts=counts[found].astype(np.int64),
-        lengths=facts.lengths[rows],
     )
 
 
@@ -381,7 +380,7 @@ class MultiRoom:
         """Return the postings of all rooms as those of one. `postings_of_parts`: of each room, None if it is gone
         meanwhile."""
         columns = [self._posted(at, posting) for at, posting in enumerate(postings_of_parts) if posting is not None]
-        which, numbers, counts, lengths = (_numbers([column[place] for column in columns]) for place in range(4))
+        which, numbers, counts = (_numbers([column[place] for column in columns]) for place in range(3))
         order = np.lexsort((numbers, which))
         facts = self.facts
         return Postings(
@@ -396,14 +395,13 @@ class MultiRoom:
             ends=np.cumsum(np.bincount(which, minlength=len(words))),
             arrivals=numbers[order],
             counts=counts[order],
-            lengths=lengths[order],
         )
 
-    def _posted(self, at: int, postings: Postings) -> tuple[Ints, Ints, Ints, Ints]:
+    def _posted(self, at: int, postings: Postings) -> tuple[Ints, Ints, Ints]:
         which = np.repeat(np.arange(postings.ends.size), np.diff(postings.ends, prepend=0))
         numbers = self.numbered(at, postings.arrivals)
         kept = numbers > 0
-        return which[kept], numbers[kept], postings.counts[kept], postings.lengths[kept]
+        return which[kept], numbers[kept], postings.counts[kept]
 
     def nearest(self, parts: Sequence[Sequence[Nearest]]) -> list[Nearest]:
         """Return for each text the nearest of all rooms. `parts`: of each room, for each text."""

@@ -19,8 +19,10 @@ class SearchWeights:
 
     Words: `saturation` (k1) and `length_norm` (b, off at 0) are BM25's; `repeats` is the exponent of a word's count
     in the question (1: unchanged); `asking` is the worth of words that speak of the request ("summarize", "名字"),
-    beside 1 for others (off at 1); `partner` is the worth of the other side's words in a dialogue, and `latest` the
-    extra weight of the people's last utterance (off at 1 and 0).
+    beside 1 for others (off at 1); `piece` is the worth of a single piece of Thai, kana or hangul beside its pairs,
+    `framing` that of the words of a question in other languages, and `written` that of a word with its accents, beside
+    it without them; `partner` is the worth of the other side's words in a dialogue, and `latest` the extra weight of
+    the people's last utterance (off at 1 and 0).
 
     Neighbours: the share of a neighbour's words, those the message lacks, that count for it: `asked` if the message
     follows a question by somebody else, `after` of the next message, `beyond` of those two away; never across a pause
@@ -43,6 +45,9 @@ class SearchWeights:
     length_norm: float = 0.85
     repeats: float = 0.8
     asking: float = 0.6
+    piece: float = 0.3
+    framing: float = 0.2
+    written: float = 0.5
     partner: float = 0.5
     latest: float = 0.5
     asked: float = 0.6
@@ -92,8 +97,7 @@ class Postings:
     """The positions of a question's words in one room, word after word, each by arrival ascending.
 
     The rows of `words[i]` end at `ends[i]` and begin at the end of the word before. `arrivals`: the message; `counts`:
-    occurrences of the word in it; `lengths`: the number of words of the message. `room` counts the room's messages and
-    words.
+    occurrences of the word in it. `room` counts the room's messages and words.
     """
 
     room: Room
@@ -101,7 +105,6 @@ class Postings:
     ends: Ints
     arrivals: Ints
     counts: Ints
-    lengths: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,4 +269,4 @@ def no_postings(room: Room, words: Sequence[str]) -> Postings:
     """Return the postings of words that occur nowhere."""
     none = np.zeros(0, np.int64)
     ends = np.zeros(len(words), np.int64)
-    return Postings(room=room, words=tuple(words), ends=ends, arrivals=none, counts=none, lengths=none)
+    return Postings(room=room, words=tuple(words), ends=ends, arrivals=none, counts=none)

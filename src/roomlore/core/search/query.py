@@ -4,7 +4,7 @@ words (BM25, exact) and by meaning.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -31,7 +31,23 @@ from roomlore.core.search.hits import (
     Postings,
     SearchWeights,
 )
-from roomlore.core.text import ENGLISH, HAN, Memo, head, is_question, keywords, requests, terms
+from roomlore.core.text import (
+    ENGLISH,
+    HAN,
+    Memo,
+    head,
+    in_other_script,
+    is_chinese,
+    is_question,
+    is_written,
+    keywords,
+    pieces_in,
+    requests,
+    terms,
+    unframed,
+    without_grammar,
+    written,
+)
 
 # Words about the request or about talking itself, which seldom occur in what is searched for.
 _ASKING = frozenset(terms(" ".join(lexicon.words("request_word"))))
@@ -106,13 +122,15 @@ def read_query(
     lines = utterances(text)
     begun = [] if lines else [span for span in spans if now is None or span.start <= now]
     content = _without_times(text, begun)
-    counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(content))
-    worth = {
+    counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(content) + written(content))
+    worth: Mapping[str, float] = {
         term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
+    if in_other_script(content):
+        worth = _weighed(worth, content, weights)
     if begun and _is_frame(content):
         return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True, begun=tuple(begun))
-    words = () if lines else _words(content, facts)
+    words = () if lines else _words(unframed(content), facts)
     owners = map(facts.naming.owner, counts)
     kept = sorted(worth, key=lambda term: -worth[term])[:MAX_TERMS] if len(worth) > MAX_TERMS else list(worth)
     return SearchQuery(
@@ -126,6 +144,19 @@ def read_query(
         literal=0 < len(words) <= _LITERAL_WORDS and not (is_question(text) or requests(head(text))),
         begun=tuple(begun),
     )
+
+
+def _weighed(worth: Mapping[str, float], content: str, weights: SearchWeights) -> Mapping[str, float]:
+    """Return the worths with less for what is no whole word, or only frames the question."""
+    told = without_grammar(terms(unframed(content))) or worth.keys()
+    return {term: value * _share(term, told, weights) for term, value in worth.items()}
+
+
+def _share(term: str, told: Container[str], weights: SearchWeights) -> float:
+    if is_written(term):
+        return weights.written
+    share = weights.piece if pieces_in(term) == 1 and not is_chinese(term) else 1.0
+    return share if term in told else share * weights.framing
 
 
 def _words(text: str, facts: MessageFacts) -> tuple[AskedWord, ...]:
@@ -185,9 +216,9 @@ def agent_messages(facts: MessageFacts) -> NDArray[np.bool_]:
     return is_agent | np.isin(facts.senders, bots) if bots else is_agent
 
 
-WORDS_MODEL = EmbeddingModel(name="words-2", dimensions=0)
-"""Change the name whenever `indexed_words` gives other words for the same message; the lexical index is then
-rebuilt."""
+WORDS_MODEL = EmbeddingModel(name="words-3", dimensions=0)
+"""Change the name whenever `indexed_words` gives other words for the same message; the lexical index is then rebuilt.
+A migration as `migrations/words.py` names the earlier reading in databases without a state of it."""
 
 
 _MAX_WORD = 128
@@ -207,7 +238,9 @@ SPELLED = Memo(spell)
 
 def indexed_words(message: Message) -> list[str]:
     """Return the words of a message's index entry, repeats kept."""
-    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(found_words(message))
+    text, told = message.text, found_words(message)
+    words = terms(message.sender_name or message.sender_id) + terms(text) + terms(told)
+    return words if text.isascii() and told.isascii() else words + written(text) + written(told)
 
 
 def passage(message: Message) -> str:
@@ -258,13 +291,13 @@ def matches(query: SearchQuery, postings: Postings, facts: MessageFacts, weights
     mean = max(postings.room.words / count, 1.0)
     given = dict(zip(query.terms, query.worth, strict=True))
     worth = np.array([given.get(word, 0.0) for word in postings.words]) * _rarity(sizes, count)
-    rows = rows_of(facts, postings.arrivals)
-    length = 1 - weights.length_norm + weights.length_norm * postings.lengths / mean
-    values = postings.counts / (postings.counts + weights.saturation * length)
+    rows, counts = rows_of(facts, postings.arrivals), postings.counts
     terms = np.repeat(np.arange(sizes.size), sizes)
     known = rows >= 0
     if not known.all():
-        rows, terms, values = rows[known], terms[known], values[known]
+        rows, terms, counts = rows[known], terms[known], counts[known]
+    length = 1 - weights.length_norm + weights.length_norm * facts.lengths[rows] / mean
+    values = counts / (counts + weights.saturation * length)
     return Matches(rows=rows, terms=terms, values=values, worth=worth)
 
 

@@ -17,7 +17,19 @@ from roomlore.core.mentions import sounds_like_agent
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import DECISION, SAFETY, WHOLE, importance
 from roomlore.core.summary.corrections import corrected
-from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
+from roomlore.core.text import (
+    AS_LONG_AS_A_WORD,
+    HAN,
+    OTHER_LETTER,
+    READ_LIMIT,
+    asks,
+    greets,
+    head,
+    language,
+    sentences,
+    truncate,
+    words,
+)
 from roomlore.core.values import GONE
 
 _LONGEST = 600
@@ -140,8 +152,8 @@ _NAME = lazy_pattern(
 _NAMES, _MAX_NAMES = 0.25, 2
 # It says little without the sentence before it.
 _VAGUE = lexicon.pattern("vague")
-# A word: one character of Chinese, a run of letters, a number.
-_SIZE = lazy_pattern(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
+# A word, or as much of a script without spaces, or a number.
+_SIZE = lazy_pattern(rf"(?:[a-z]++|{OTHER_LETTER})+(?:['’][a-z]+)?|{AS_LONG_AS_A_WORD}|\d+(?:[.,:]\d+)*")
 _SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
 _POINTING, _POINTING_UPTO = -0.3, 1.6
 _QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.8, -0.8, -0.5

@@ -69,12 +69,12 @@ _WORDS = {
     },
 }
 
-_NUMBER = "({row}.room_key << 38) | ({row}.arrival << 10) | {row}.length"
-_TERMS = "printf('%xx', {row}.room_key) || replace({row}.words, ' ', printf(' %xx', {row}.room_key))"
-ENTER = f"INSERT INTO message_index (rowid, words) SELECT {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
+NUMBER = "({row}.room_key << 38) | ({row}.arrival << 10) | {row}.length"
+TERMS = "printf('%xx', {row}.room_key) || replace({row}.words, ' ', printf(' %xx', {row}.room_key))"
+ENTER = f"INSERT INTO message_index (rowid, words) SELECT {NUMBER}, {TERMS} WHERE {{row}}.words <> '';"
 LEAVE = (
     f"INSERT INTO message_index (message_index, rowid, words) "
-    f"SELECT 'delete', {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
+    f"SELECT 'delete', {NUMBER}, {TERMS} WHERE {{row}}.words <> '';"
 )
 
 # Without the list of pending entries, which every search would have to read.

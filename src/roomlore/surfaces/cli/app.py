@@ -1,29 +1,47 @@
 """The program `roomlore`: all commands together, each imported when it is used."""
 
-import copy
 import gc
 import json
+import re
 import sys
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.surfaces.cli.frame import Frame, Group, UsageError
-from roomlore.surfaces.cli.language import App, Command, interface_language, print_usage_error, translate_help
+from roomlore.surfaces.cli.language import (
+    App,
+    Command,
+    helped,
+    interface_language,
+    option_rows,
+    print_help,
+    print_usage_error,
+    say,
+    translate_help,
+)
 
 PLACES = {
+    "demo": "first_steps:demo",
     "import": "data:import_",
-    "export": "data:export",
+    "add": "plain:add",
     "context": "rooms:context",
-    "ask": "plain:ask",
-    "remember": "plain:remember",
+    "ask": "searching:search",
+    "remember": "facts:remember",
+    "recall": "plain:recall",
     "reply": "plain:reply",
+    "digest": "rooms:digest",
+    "forget": "privacy:forget",
+    "doctor": "operations:doctor",
+    "serve": "serving:serve",
+    "export": "data:export",
     "search": "searching:search",
     "chat": "chat:chat",
     "rooms": "rooms:rooms",
@@ -32,20 +50,15 @@ PLACES = {
     "share": "privacy:share",
     "rename": "rooms:rename",
     "threads": "rooms:threads",
-    "digest": "rooms:digest",
     "eval": "quality:evaluate",
     "settings": "rooms:settings",
     "tune": "quality:tune",
     "reindex": "data:reindex",
     "partition": "data:partition",
-    "serve": "serving:serve",
     "mcp": "serving:mcp",
     "worker": "serving:worker",
-    "demo": "first_steps:demo",
-    "doctor": "operations:doctor",
     "backup": "operations:backup",
     "restore": "operations:restore",
-    "forget": "privacy:forget",
     "verify": "privacy:verify",
     "session": "sessions:app",
     "keys": "operations:keys_app",
@@ -59,8 +72,23 @@ PLACES = {
     "jobs": "operations:jobs_app",
     "usage": "quality:usage_app",
     "new": "first_steps:new_app",
+    "help": "app:help_",
 }
-"""The module of this package with each command, and the function or the group of commands in it."""
+"""The module of this package with each command, and the function or the group of commands in it; those of the first
+screen first."""
+
+_FIRST = tuple(PLACES)[:12]
+_MORE = {
+    "Rooms": ("rooms", "rename", "audience", "settings", "threads", "messages", "links", "chat", "session"),
+    "Memory": ("memory", "facts", "visible", "share"),
+    "Data": ("export", "archive", "backup", "restore", "verify", "reindex", "partition"),
+    "Quality": ("eval", "tune", "usage"),
+    "Operation": ("worker", "mcp", "keys", "tenants", "models", "jobs", "new"),
+}
+"""The commands by what they are about, beside those of the first screen. One that is in neither is an older name."""
+_LISTED = frozenset(chain(_FIRST, *_MORE.values()))
+_SENTENCE = re.compile(r"(?<=[.;])\s|(?<=[。；])|\n\n")
+"""The end of a sentence."""
 
 
 class Commands(UserDict[str, Any]):
@@ -80,7 +108,7 @@ class Commands(UserDict[str, Any]):
 
     def _described(self, name: str) -> Any:
         description = _descriptions().get(name)
-        return self[name] if description is None else self._prepared(Command(name, help=description))
+        return self[name] if description is None else self._prepared(Command(name, help=helped(description)))
 
     def _prepared(self, command: Any) -> Any:
         if self.prepare is not None:
@@ -96,12 +124,14 @@ def _built(name: str, place: str) -> Any:
         alone.add_typer(attribute, name=name)
     else:
         alone.command(name)(attribute)
-    return typer.main.get_group(alone).commands[name]
+    command = typer.main.get_group(alone).commands[name]
+    command.hidden = name not in _LISTED
+    return command
 
 
 @cache
-def _descriptions() -> Mapping[str, str]:
-    """Return the help of each command, which `make reference` writes from the commands."""
+def _descriptions() -> Mapping[str, tuple[str, str]]:
+    """Return the help of each command in English and Chinese, which `make reference` writes from the commands."""
     return dict(json.loads((files(__package__) / "words" / "commands.json").read_text(encoding="utf-8")))
 
 
@@ -113,13 +143,30 @@ class Program(Group):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given | {"commands": Commands(PLACES)})
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters. Those of completion work and are not shown."""
+        parameters: list[Any] = list(super().get_params(ctx))
+        for parameter in parameters:
+            parameter.hidden = "completion" in str(parameter.name)
+        return parameters
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        listing = copy.copy(self)
-        listing.commands = self.commands.listed()
-        super(Program, listing).format_help(ctx, formatter)
+        more = [(say(title), ", ".join(names)) for title, names in _MORE.items()]
+        panels = {"Commands": self._lines(_FIRST), "More: `roomlore help all` says what each does": more}
+        print_help(self, ctx, {**panels, "Options": option_rows(self, ctx)})
+
+    def print_all(self, ctx: Any) -> None:
+        """Print every command with its help in a line, by what they are about."""
+        groups = {title: self._lines(names) for title, names in _MORE.items()}
+        print_help(self, ctx, {"Commands": self._lines(_FIRST), **groups})
+
+    def _lines(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return commands with the first sentence of their help."""
+        listed = self.commands.listed()
+        return [(name, _SENTENCE.split(" ".join(listed[name].help.split()))[0].rstrip(".。;；")) for name in names]
 
 
 app = typer.Typer(
@@ -145,14 +192,14 @@ def options(
     db: Annotated[
         str | None,
         typer.Option(
-            help="The database: a path ending in `.db`, or a URL such as `sqlite:///chat.db` or `postgresql://user@host/name`.",
+            help="The database: a path ending in `.db`, or a URL.",
             show_default="the setting database_url",
             metavar="URL",
         ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="Whose rooms.", metavar="NAME")] = DEFAULT_TENANT,
     config: Annotated[
-        str | None, typer.Option(help="The configuration file in the place of `roomlore.yaml`.", metavar="PATH")
+        str | None, typer.Option(help="The configuration file, in place of `roomlore.yaml`.", metavar="PATH")
     ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_tell_version, is_eager=True)
@@ -160,6 +207,20 @@ def options(
 ) -> None:
     """The memory layer for chat agents: store messages, and get the ones that matter, each with its reason."""
     ctx.obj = Frame(config=config, database=db, tenant=tenant)
+
+
+def help_(
+    ctx: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, such as `memory list`; `all` lists every command.")
+    ] = None,
+) -> None:
+    """Show the help of the program, of a command, or of `all` commands."""
+    program = ctx.find_root()
+    if command == ["all"]:
+        program.command.print_all(program)  # type: ignore[attr-defined]
+    else:
+        program.command.main([*(command or ()), "--help"], prog_name=program.info_name, standalone_mode=False)
 
 
 def main() -> None:

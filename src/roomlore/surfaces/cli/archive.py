@@ -8,7 +8,7 @@ import typer
 
 from roomlore.core.integrity import MENDS
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, OnlyRoom, frame_of, room_given
 from roomlore.surfaces.cli.language import App, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -24,13 +24,13 @@ app = App(cls=Group, no_args_is_help=True, help="Archive old messages to files, 
 def run(
     ctx: typer.Context,
     days: Annotated[int, typer.Option("--older-than", min=0, help="Archive messages sent more than so many days ago.")],
-    room: Annotated[str | None, typer.Option(help="This room only.")] = None,
+    room: OnlyRoom = None,
     as_json: AsJson = False,
 ) -> None:
     """Archive the tenant's old messages now."""
 
     async def work(lore: Lore) -> ArchiveReport:
-        return await lore.archives.run(days=days, room_id=await _room(lore, room))
+        return await lore.archives.run(days=days, room_id=await room_given(lore, room))
 
     report = frame_of(ctx).run(work)
     if as_json:
@@ -42,13 +42,13 @@ def run(
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    room: Annotated[str | None, typer.Option(help="This room only.")] = None,
+    room: OnlyRoom = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tenant's archives, the oldest first."""
 
     async def work(lore: Lore) -> list[Archive]:
-        return await lore.archives.kept(await _room(lore, room))
+        return await lore.archives.kept(await room_given(lore, room))
 
     archives = frame_of(ctx).run(work)
     if as_json:
@@ -71,15 +71,15 @@ def _line(archive: Archive) -> list[str]:
 def restore(
     ctx: typer.Context,
     archive_id: Annotated[
-        str | None, typer.Argument(metavar="[ARCHIVE_ID]", help="The id that `archive list` shows.")
+        str | None, typer.Argument(metavar="ARCHIVE_ID", help="The id that `archive list` shows.")
     ] = None,
-    room: Annotated[str | None, typer.Option(help="All archives of this room.")] = None,
+    room: Annotated[str | None, typer.Option(help="All archives of this room, by id or name.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring archived messages back to their places, and delete the files."""
 
     async def work(lore: Lore) -> ArchiveReport:
-        return await lore.archives.restore(archive_id, room_id=await _room(lore, room))
+        return await lore.archives.restore(archive_id, room_id=await room_given(lore, room))
 
     report = frame_of(ctx).run(work)
     if as_json:
@@ -107,7 +107,3 @@ def check(ctx: typer.Context) -> None:
 def _counts(report: ArchiveReport) -> dict[str, str]:
     """Return the counts of a report in words."""
     return {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
-
-
-async def _room(lore: Lore, room: str | None) -> str | None:
-    return None if room is None else await lore.rooms.named(room, viewer=None)

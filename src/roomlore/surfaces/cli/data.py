@@ -28,7 +28,7 @@ from roomlore.core.models import CorrectionKind
 from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.settings.registry import importers
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import frame_of, room_to_write
+from roomlore.surfaces.cli.frame import OnlyRoom, frame_of, room_given, room_to_write
 from roomlore.surfaces.cli.language import say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -119,7 +119,7 @@ def _counting() -> Progress:
 def partition(
     ctx: typer.Context,
     parts: Annotated[
-        int | None, typer.Argument(metavar="[PARTS]", min=2, max=1024, help="How many; it cannot be changed later.")
+        int | None, typer.Argument(metavar="PARTS", min=2, max=1024, help="How many; it cannot be changed later.")
     ] = None,
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Give up a copy that is not in place yet, and drop it.")
@@ -516,7 +516,7 @@ def _kinds(report: ImportReport) -> str:
 
 def export(
     ctx: typer.Context,
-    room: Annotated[str | None, typer.Option(help="This room only.")] = None,
+    room: OnlyRoom = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
@@ -525,7 +525,7 @@ def export(
     """Write messages as JSON lines that `import` reads back without loss."""
 
     async def work(lore: Lore) -> int:
-        here = None if room is None else await lore.rooms.named(room, viewer=None)
+        here = await room_given(lore, room)
         with sink_of(output) as sink:
             return await _write(lore, here, sink)
 

@@ -13,7 +13,6 @@ import typer
 
 from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.writing import scope_of
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_named, scope_to_write, viewer_of
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     Part = Callable[[Any, "Call"], Any]
 
 _USUAL = 50
+_OLDER = "offline"
+"""An older name of the mode rules, which commands take and do not show."""
 _CLEARED = Help("Take away its {name}.", "去掉它的 {name}。")
 _MAY_BE_CLEARED = Help(" `''` takes it away.", "写 `''` 则去掉。")
 PART = Help(" Four characters of its beginning or end will do.", "也可以只写开头或结尾的四个字符以上。")
@@ -82,6 +83,7 @@ def command(
     piped: Collection[str] = (),
     bounded: bool = True,
     checks: Checks | None = None,
+    start: Callable[[typer.Context, bool], None] | None = None,
     before: Before | None = None,
     creates: bool = False,
     for_viewer: bool = False,
@@ -93,7 +95,8 @@ def command(
     command alone has, for `shows`, each with its type and default. `placed`: arguments that have a place, though they
     may be left out. `spread`: those of several words that need no quotes, beside what is looked for. `piped`: those for
     which `-` is standard input. `bounded`: numbers are checked as they are read, else by the service. `checks`: raises
-    an error for options that do not go together, before anything is read. `before`: reads what `shows` compares the
+    an error for options that do not go together, before anything is read. `start`: what is done, as JSON or not, where
+    the scope is left out. `before`: reads what `shows` compares the
     answer with. `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
     """
     wanted = [argument for argument in verb.arguments if argument.name not in without]
@@ -105,6 +108,7 @@ def command(
             spread=argument.name in spread,
             piped=argument.name in piped,
             bounded=bounded,
+            left_out=start is not None and argument.name == "scope",
         )
         for argument in wanted
     ]
@@ -115,6 +119,9 @@ def command(
         if checks:
             checks(values)
         as_json, whom = values.pop("as_json", False), values.pop("viewer", None)
+        if start and values[names.get("scope", "scope")] is None:
+            start(ctx, as_json)
+            return
         own = {name: values.pop(name) for name in also}
         _check(verb, options, values)
         arguments = {option.argument.name: option.read(values[option.name]) for option in options}
@@ -166,9 +173,9 @@ class _Option:
     """An argument of a verb on the command line, under its name there."""
 
     def __init__(
-        self, argument: Argument, name: str, *, placed: bool, spread: bool, piped: bool, bounded: bool
+        self, argument: Argument, name: str, *, placed: bool, spread: bool, piped: bool, bounded: bool, left_out: bool
     ) -> None:
-        self.piped, self.bounded = piped, bounded
+        self.piped, self.bounded, self.left_out = piped, bounded, left_out
         self.argument, self.name = argument, f"{name}_" if iskeyword(name) else name
         self.spread = spread or isinstance(argument.form, Words)
         self.placed = placed or argument.is_needed
@@ -186,9 +193,8 @@ class _Option:
         """Return the value that was given; one text of several words, and what a file or standard input has."""
         if value is not None and isinstance(self.argument.form, Object):
             return json_object(text_in(value), f"{self.label} {value}")
-        if value and self.piped:
-            return text_of(value)
-        return " ".join(value) if self.spread and value else value
+        whole = " ".join(value) if self.spread and value else value
+        return text_of(whole) if whole and self.piped else whole
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of the function: one, and a flag if a number can be taken away."""
@@ -198,16 +204,23 @@ class _Option:
         more = [*([_PIPED] if self.piped else []), *([_MAY_BE_CLEARED] if argument.clears and not self.off else [])]
         help_ = help_of(argument, *more)
         if self.placed:
+            if self.left_out:
+                place = typer.Argument(help=help_, metavar=self.label)
+                return [_parameter(self.name, Annotated[kind | None, place], None)]
             place = typer.Argument(help=help_, metavar=self.label, **bounds)
             default = inspect.Parameter.empty if argument.is_needed else argument.default
             return [_parameter(self.name, Annotated[kind, place], default)]
         short = ["-n"] if self.name == "limit" else []
-        option = typer.Option(self.flags[0], *short, help=help_, **bounds)
+        option = typer.Option(self.flags[0], *short, help=help_, metavar=self._metavar(), **bounds)
         parameters = [_parameter(self.name, Annotated[kind, option], self._default())]
         if self.off:
             cleared = helped(Help(*(text.format(name=self.name) for text in _CLEARED)))
             parameters.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags[1], help=cleared)], False))
         return parameters
+
+    def _metavar(self) -> str | None:
+        """Return a word for the values where help is not to list an older one, None elsewhere."""
+        return self.name.upper() if _OLDER in getattr(self.argument.form, "words", ()) else None
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
         """Return the type of the parameter, and its bounds as Typer takes them."""
@@ -308,8 +321,8 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     if isinstance(form, Time):
         return _time(lore, option, value)
     if form in (Reference.SCOPE, Reference.GROUP):
-        scope = scope_of(value) if form is Reference.GROUP else value
-        return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)
+        named = scope_to_write if verb.scope == "write" else scope_named
+        return await named(lore, value, group=form is Reference.GROUP)
     if form is Reference.ROOM:
         return await lore.rooms.named(value, viewer=None)
     if form is Reference.NEW_ROOM:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.memory.memory import Memory, MemoryStatus
+from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
@@ -17,28 +17,33 @@ from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from zoneinfo import ZoneInfo
 
     from roomlore.wiring import Lore
 
-app = App(cls=Group, no_args_is_help=True, help="Add, change and import what is known of people, agents and groups.")
+app = App(cls=Group, no_args_is_help=True, help="List, change and import what is known of people, agents and groups.")
 
 _NAMED_SKIPPED = 20
 
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     """Tell what was remembered."""
     new = fact.outcome == "added"
     said = show_memories.held(fact, lore.settings.search.zone)
     begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
     typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+    _tell_ended(lore, fact)
+
+
+def _tell_ended(lore: Lore, fact: Memory) -> None:
     if fact.valid_until is not None and fact.valid_until <= lore.now():
         typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
 
 
-async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
     about, missing = fact.scope, await missing_room(lore, fact.scope)
     if missing is not None and fact.outcome == "added":
@@ -50,11 +55,11 @@ async def unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
-    zone = lore.settings.search.zone
+    zone, now = lore.settings.search.zone, lore.now()
     if page.facts:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
-        show.console().print(show.rows(shape, (_line(fact, zone) for fact in page.facts)))
+        show.console().print(show.rows(shape, (_line(fact, now, zone) for fact in page.facts)))
     else:
         typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.asked["scope"])))
 
@@ -64,26 +69,33 @@ async def _meant(lore: Lore, page: verbs.FactPage, call: Call) -> None:
         typer.echo(show.inert(translated(meant)), err=True)
 
 
-async def _changed(_: Lore, fact: Memory, call: Call) -> None:
+async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
     anew = fact.memory_id != call.gives["memory_id"]
     told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-    known, said = show.inert(fact.memory_id), show.inert(fact.statement)
+    known, said = show.inert(fact.memory_id), show_memories.held(fact, lore.settings.search.zone)
     typer.echo(say(told, number=fact.version, memory=known, said=said))
+    _tell_ended(lore, fact)
 
 
-app.command("add")(
-    command(
-        verbs.ADD,
-        added,
-        after=unknown,
-        names=_NAMES,
-        without=("kind", "sources"),
-        spread=("statement",),
-        creates=True,
-    )
+remember = command(
+    verbs.ADD,
+    _added,
+    after=_unknown,
+    names=_NAMES | {"scope": "about"},
+    without=("kind", "sources"),
+    spread=("statement",),
+    creates=True,
 )
+app.command("add", hidden=True)(remember)
 app.command("list")(
-    command(verbs.LIST, _listed, in_json=lambda page, _: page.facts, after=_meant, without=("kind", "offset"))
+    command(
+        verbs.LIST,
+        _listed,
+        in_json=lambda page, _: page.facts,
+        after=_meant,
+        start=memory.list_scopes,
+        without=("kind", "offset"),
+    )
 )
 app.command("update")(
     command(
@@ -151,11 +163,10 @@ def import_(
         typer.echo(_summary(report))
 
 
-def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
-    sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
-    gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({say(fact.status)})"
-    cells = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
-    return [fact.memory_id, show.clock(fact.updated_at), sure, *cells]
+def _line(fact: Memory, now: datetime, zone: ZoneInfo) -> list[str]:
+    sure = "" if fact.confidence is None else f"{fact.confidence:.2f}"
+    cells = [show.inert(fact.category, 24), show_memories.listed(fact, now, zone)]
+    return [show_memories.short(fact.memory_id), show.clock(fact.updated_at), sure, *cells]
 
 
 def _summary(report: FactImport) -> str:

@@ -85,7 +85,7 @@ class _Shown:
 
 
 def demo(ctx: typer.Context) -> None:
-    """Import a bundled group chat, show what matters for three questions after a pause, and search it twice.
+    """See it work on a bundled group chat. It shows what matters for three questions after a pause, and searches twice.
 
     The chat is deleted afterwards, unless --db names a database to keep it in.
     """
@@ -235,7 +235,7 @@ def _tell_next(database: str | None) -> None:
     program, kept = _program(), shlex.quote(database or _TRY)
     lines = [
         (f"--db {kept} serve", say("open http://127.0.0.1:8765")),
-        (f"--db {kept} search {DEMO_ROOM} {say('when is the web deploy')}", ""),
+        (f"--db {kept} ask {DEMO_ROOM} {say('when is the web deploy')}", ""),
         (f"--db chat.db import {say('PATH')}", say("Slack, Telegram, WhatsApp, ...")),
         (f"--db chat.db context {say('ROOM')} --explain", say("in your own room")),
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
-_EXTRAS = {"default: ": "默认：", "env var: ": "环境变量：", "required": "必填"}
+_EXTRAS = ("default: ", "env var: ", "required")
 _USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
 _NAMES_WIDTH = 36
+# The braces around what must be given.
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _COMMA = re.compile(r", (?!\d)")
 
 
@@ -39,7 +41,7 @@ BESIDE: dict[str, str] = {}
 """The Chinese of help whose texts stand side by side, by the English."""
 
 
-def helped(*parts: Help) -> str:
+def helped(*parts: Help | tuple[str, str]) -> str:
     """Return a help text in English, made of these parts, and keep its Chinese for `translate_help`."""
     english, chinese = ("".join(texts) for texts in zip(*parts, strict=True))
     if BESIDE.setdefault(english, chinese) != chinese:
@@ -75,7 +77,7 @@ class Shown:
     """A command, or a group of them, whose help is in the user's language. In English it is that of Typer."""
 
     def get_usage(self, ctx: Any) -> str:
-        usage: str = super().get_usage(ctx)  # type: ignore[misc]
+        usage = _BRACES.sub(r"\1", super().get_usage(ctx))  # type: ignore[misc]
         for english in _USAGE:
             usage = usage.replace(english, say(english))
         return usage
@@ -91,11 +93,29 @@ class Shown:
         if interface_language() == "en":
             super().format_help(ctx, formatter)  # type: ignore[misc]
         else:
-            _print_help(self, ctx)
+            print_help(self, ctx, _rows(self, ctx))
 
 
 class Command(Shown, TyperCommand):
-    """A command of the program."""
+    """A command of the program. It takes options by their older names too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {name for parameter in self.params for name in parameter.opts}
+        return super().parse_args(ctx, [newer for word in args for newer in _newer(word, known)])
+
+
+_OLDER = {"--everywhere": "--all", "--sender": "--as", "--agent-id": "--agent", "--model-id": "--model"}
+
+
+def _newer(word: str, known: Collection[str]) -> Iterator[str]:
+    """Yield an option under its present name, if the command has that and not the older one. `--room` before what has a
+    place now is left out."""
+    name, sign, value = word.partition("=")
+    newer = _OLDER.get(name, name)
+    if name == "--room" and name not in known and "room" in known:
+        yield from (value,) if sign else ()
+    else:
+        yield f"{newer}{sign}{value}" if newer in known and name not in known else word
 
 
 class App(typer.Typer):
@@ -119,8 +139,9 @@ def translate_help(command: Any) -> None:
                 parameter.show_default = shown.replace("the setting ", "设置 ")
 
 
-def _print_help(command: Any, context: Any) -> None:
-    """Print the help of a command in Chinese. A text has no spaces, and is folded at the end of a line."""
+def print_help(command: Any, context: Any, panels: Mapping[str, Sequence[tuple[str, Any]]]) -> None:
+    """Print the help of a command with these rows under titles. A Chinese text has no spaces, and is folded at the end
+    of a line."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -128,13 +149,28 @@ def _print_help(command: Any, context: Any) -> None:
     console = Console(highlight=False)
     console.print(Padding(Text(command.get_usage(context), "bold"), 1))
     console.print(Padding(_folded(command.help), (0, 1, 1, 1)))
-    shown = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
-    options = [one for one in shown if one.param_type_name == "option"]
-    _print_panel(console, "参数", [_row(one, context) for one in shown if one not in options])
-    _print_panel(console, "选项", [_row(one, context) for one in options])
+    for title, rows in panels.items():
+        _print_panel(console, say(title), rows)
+
+
+def _rows(command: Any, context: Any) -> Mapping[str, Sequence[tuple[str, Any]]]:
     names = command.list_commands(context) if hasattr(command, "list_commands") else ()
     below = [one for name in names if (one := command.get_command(context, name)) and not one.hidden]
-    _print_panel(console, "命令", [(one.name, _folded(one.help)) for one in below])
+    return {
+        "Arguments": _rows_of(command, context, "argument"),
+        "Options": option_rows(command, context),
+        "Commands": [(one.name, _folded(one.help)) for one in below],
+    }
+
+
+def option_rows(command: Any, context: Any) -> list[tuple[str, Any]]:
+    """Return the options of a command with their help, without those that no command has for itself."""
+    return _rows_of(command, context, "option")
+
+
+def _rows_of(command: Any, context: Any, kind: str) -> list[tuple[str, Any]]:
+    shown = (one for one in command.get_params(context) if not getattr(one, "hidden", False))
+    return [_row(one, context) for one in shown if one.param_type_name == kind]
 
 
 def _print_panel(console: Any, title: str, rows: Sequence[tuple[str, Any]]) -> None:
@@ -146,7 +182,7 @@ def _print_panel(console: Any, title: str, rows: Sequence[tuple[str, Any]]) -> N
     table.add_column(max_width=_NAMES_WIDTH, overflow="fold")
     table.add_column(ratio=1)
     for name, text in rows:
-        table.add_row(Text(name, "bold cyan"), text)
+        table.add_row(Text(name, "bold cyan"), _folded(text) if isinstance(text, str) else text)
     if rows:
         console.print(Panel(table, title=title, title_align="left", border_style="dim"))
 
@@ -155,8 +191,8 @@ def _row(parameter: Any, context: Any) -> tuple[str, Any]:
     """Return the names of a parameter, and its help with the default at its end."""
     names, text = parameter.get_help_record(context)
     extra = text[len(parameter.help or "") :].strip()
-    for english, chinese in _EXTRAS.items():
-        extra = extra.replace(english, chinese)
+    for english in _EXTRAS:
+        extra = extra.replace(english, say(english))
     return names, _folded(parameter.help).append(f" {extra}" if extra else "", "dim")
 
 

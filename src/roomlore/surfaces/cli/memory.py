@@ -25,12 +25,13 @@ from roomlore.core.memory.memory import (
     MemoryAnswer,
     MemoryDiff,
     MemoryStatus,
+    Scope,
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.derived import Call, add_others, command
 from roomlore.surfaces.cli.frame import AsJson, Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
-from roomlore.surfaces.cli.language import App, causes, say, several, translated
+from roomlore.surfaces.cli.language import App, causes, helped, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import blame_with_people_named
@@ -40,9 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roomlore.core.visibility import Visibility
+    from roomlore.storage.store import UnitOfWork
     from roomlore.wiring import Lore
 
 _REJECTED = 120
+_EVERYTHING = 3_650.0
+"""The most days that an evolution reads."""
 _COUNTS = {
     "kept": "{count} kept",
     "updated": "{count} updated",
@@ -54,13 +58,17 @@ _COUNTS = {
 def evolve(
     ctx: typer.Context,
     group: Annotated[
-        str, typer.Argument(help="The group's id or name; or user:<id>, for facts of what a person said.")
+        str,
+        typer.Argument(metavar="SCOPE", help="The group's id or name; or user:<id>, for facts of what a person said."),
     ],
-    days: Annotated[float, typer.Option(help="How far back a group's first evolution reads.")] = 1.0,
+    days: Annotated[
+        float, typer.Option(help="How far back the first evolution reads.", show_default="everything")
+    ] = _EVERYTHING,
     mode: Annotated[
         Mode,
         typer.Option(
-            help="`llm` asks a model once, `offline` goes by rules alone, `auto` is `llm` where a provider is set up."
+            metavar="MODE",
+            help="`llm` asks a model once, `rules` goes by rules alone, `auto` is `llm` where a provider is set up.",
         ),
     ] = "auto",
     all_: Annotated[
@@ -77,12 +85,13 @@ def evolve(
     out = show.console()
 
     async def work(lore: Lore) -> bool:
-        scope = await scope_to_write(lore, scope_of(group))
+        scope = await scope_to_write(lore, group, group=True)
         while True:
             with _waiting(scope):
                 done.append(await lore.memories.evolve(scope, days=days, mode=mode))
             if not as_json:
                 _tell(done[-1], out, all_=all_)
+                await _tell_meant(lore, scope, nothing=not done[-1].messages)
             if done[-1].failed or not all_ or not done[-1].remaining:
                 return done[-1].failed
 
@@ -143,9 +152,7 @@ def _rejected(rejected: Rejected, *, numbered: bool) -> Text:
     )
 
 
-GroupName = Annotated[
-    str, typer.Argument(help="The group's id or name, or a scope: group:<id>, user:<id> or agent:<id>.")
-]
+GroupName = Annotated[str, typer.Argument(metavar="SCOPE", help=helped(verbs.GROUP.help))]
 MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
 Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 
@@ -225,7 +232,7 @@ def log(
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
-        scope = await scope_named(lore, scope_of(group))
+        scope = await scope_named(lore, group, group=True)
         await lore.rooms.check_there(scope)
         changes = await lore.memories.latest_changes(scope, limit=limit, since=since)
         return changes, await _records(lore, changes), lore.settings.search.zone
@@ -293,13 +300,18 @@ _NARROW = 76
 
 async def _listed(lore: Lore, page: verbs.MemoriesOf, call: Call) -> None:
     if page.memories:
-        _tell_list(page.memories, show.console(), lore.settings.search.zone)
+        _tell_list(page.memories, show.console(), lore.now(), lore.settings.search.zone)
     else:
         typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(call.asked["scope"]))))
 
 
 async def _meant(lore: Lore, page: verbs.MemoriesOf, _: Call) -> None:
-    if not page.memories and (meant := await scope_meant(lore, page.scope)):
+    await _tell_meant(lore, page.scope, nothing=not page.memories)
+
+
+async def _tell_meant(lore: Lore, scope: str, *, nothing: bool) -> None:
+    """Tell on standard error whom a misspelt scope may mean."""
+    if nothing and (meant := await scope_meant(lore, scope)):
         typer.echo(show.inert(translated(meant)), err=True)
 
 
@@ -309,71 +321,108 @@ def _memories(page: verbs.MemoriesOf, _: Call) -> Sequence[Memory]:
 
 async def _versions(lore: Lore, versions: list[Memory], _: Call) -> None:
     zone, columns = lore.settings.search.zone, ("version", "memory", "made", "made by", "status", "statement", "why")
-    shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
-    show.console().print(show.rows(shape, (_version_line(version, zone) for version in versions)))
+    shape, now = show.table(*columns, right=("version",), fixed=("memory", "made")), lore.now()
+    show.console().print(show.rows(shape, (_version_line(version, now, zone) for version in versions)))
 
 
 @app.command("show")
 def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> None:
     """Show a memory: its text, its strength, and its versions, the newest first."""
 
-    async def work(lore: Lore) -> tuple[Blame, float, ZoneInfo]:
-        found = await lore.memories.blame(await lore.memories.named(memory))
-        strength = strength_at(found.memory, lore.now())
-        return found, strength, lore.settings.search.zone
+    async def work(lore: Lore) -> tuple[Blame, datetime, ZoneInfo]:
+        blame = await lore.memories.blame(await lore.memories.named(memory))
+        return blame, lore.now(), lore.settings.search.zone
 
-    blame, strength, zone = frame_of(ctx).run(work)
+    blame, now, zone = frame_of(ctx).run(work)
     if as_json:
         versions = [to_jsonable(version.memory) for version in blame.versions]
-        show.as_json({**to_jsonable(blame.memory), "strength_now": round(strength, 6), "versions": versions})
+        strength = round(strength_at(blame.memory, now), 6)
+        show.as_json({**to_jsonable(blame.memory), "strength_now": strength, "versions": versions})
         return
     out = show.console()
-    show_memories.memory(blame.memory, strength, out, zone)
+    show_memories.memory(blame.memory, now, out, zone)
     show_memories.versions(blame, out, zone, evidence=False)
 
 
 async def _show_search(lore: Lore, answer: MemoryAnswer, _: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
-    for hit in answer.hits:
-        head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
-        out.print(Text.assemble(head, statement(show_memories.held(hit.memory, zone))))
+    show_memories.recalled(answer.hits, out, zone)
     if answer.nothing:
         out.print(f"{say('Nothing found.')} {translated(answer.nothing)}")
     if answer.degraded:
         out.print(Text(say("degraded: {why}", why=causes(show.inert(answer.degraded))), "yellow"))
 
 
-def _tell_list(memories: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
+def list_scopes(ctx: typer.Context, as_json: bool) -> None:
+    """Print of whom something is remembered."""
+
+    async def work(lore: Lore) -> list[dict[str, Any]]:
+        held: list[Scope] = []
+        async with lore.storage.reading(lore.tenant) as unit:
+            while page := await unit.memories.scopes(after=held[-1].scope if held else None, limit=_PAGE):
+                held += page
+            return [
+                {"scope": each.scope, "name": await _name_of(unit, each.scope), "memories": each.active}
+                for each in held
+                if each.active
+            ]
+
+    scopes = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(scopes)
+    elif scopes:
+        shape = show.table("scope", "name", "memories", right=("memories",))
+        cells = ([show.inert(each["scope"]), show.inert(each["name"]), str(each["memories"])] for each in scopes)
+        show.console().print(show.rows(shape, cells))
+        typer.echo(say("Type {command} and one of these.", command=f"`{ctx.command_path} SCOPE`"))
+    else:
+        typer.echo(say("Nothing is remembered yet: `roomlore remember` and `roomlore memory evolve` begin."))
+
+
+async def _name_of(unit: UnitOfWork, scope: str) -> str:
+    """Return the name of a room or a person, '' if it has none."""
+    kind, _, known = scope.partition(":")
+    if kind == "group":
+        room = await unit.rooms.find(room_id=known)
+        return room.name if room else ""
+    return next((voice.name for voice in await unit.rooms.voices(sender_id=known) if voice.name), "")
+
+
+_PAGE = 500
+
+
+def _tell_list(memories: Sequence[Memory], out: Console, now: datetime, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
-        cells = ((_line(memory, zone), show_memories.held(memory, zone)) for memory in memories)
+        cells = ((_line(memory, now, zone), show_memories.listed(memory, now, zone)) for memory in memories)
         lines(
             ((" ", first[0], statement(statement_text), "  ".join(first[1:-1])) for first, statement_text in cells), out
         )
         return
     shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
-    out.print(show.rows(shape, (_line(memory, zone) for memory in memories)))
+    out.print(show.rows(shape, (_line(memory, now, zone) for memory in memories)))
 
 
-def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
+def _line(memory: Memory, now: datetime, zone: ZoneInfo) -> list[str]:
     flag = say(" (to be made again)") if memory.fallback else ""
     flag += say(" (doubtful)") if memory.doubtful else ""
-    made_by = show.inert(memory.made_by, 60) + flag
+    made_by = show_memories.maker(memory.made_by) + flag
     return [
         short(memory.memory_id),
         show.clock(memory.updated_at, zone),
         say(memory.kind.value),
         made_by,
-        show_memories.held(memory, zone),
+        show_memories.listed(memory, now, zone),
     ]
 
 
-def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
-    made = [show.clock(memory.updated_at, zone), show.inert(memory.made_by, 60), say(memory.status.value)]
+def _version_line(memory: Memory, now: datetime, zone: ZoneInfo) -> list[str]:
     return [
         str(memory.version),
         short(memory.memory_id),
-        *made,
+        show.clock(memory.updated_at, zone),
+        show_memories.maker(memory.made_by),
+        show_memories.state(memory, now),
         show_memories.held(memory, zone),
         show.inert(memory.change_summary),
     ]
@@ -394,9 +443,11 @@ async def _visible(_: Lore, visible: verbs.VisibleMemories, call: Call) -> None:
     )
 
 
-_NAMES = {"scope": "group", "memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
+_NAMES = {"memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
 history = command(verbs.HISTORY, _versions, names=_NAMES)
-app.command("list")(command(verbs.LIST, _listed, in_json=_memories, after=_meant, names=_NAMES, without=("offset",)))
+app.command("list")(
+    command(verbs.LIST, _listed, in_json=_memories, after=_meant, names=_NAMES, start=list_scopes, without=("offset",))
+)
 app.command("history")(history)
 app.command("search")(command(verbs.SEARCH, _show_search, names=_NAMES | {"include_ended": "ended"}))
 app.command("evolve")(evolve)

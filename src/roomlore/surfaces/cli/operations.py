@@ -47,7 +47,7 @@ def doctor(
         bool, typer.Option("--json", help="As JSON: `verdict`, the worst there is, and `findings`.")
     ] = False,
 ) -> None:
-    """Check everything in the settings and say what to do; exits with 1 if something is broken."""
+    """Check that everything works, and say what to do; exits with 1 if something is broken."""
     from roomlore.wiring import diagnose
 
     how: Literal["quick", "thorough"] = "thorough" if thorough else "quick"

@@ -1,36 +1,90 @@
-"""`roomlore remember`, `ask` and `reply`: the plain verbs."""
+"""`roomlore add`, `recall` and `reply`: the plain verbs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.surfaces.cli import facts, searching, show
-from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.language import translated
-from roomlore.surfaces.people_named import answer_with_people_named
+from roomlore.surfaces.cli import memory, show, show_memories
+from roomlore.surfaces.cli.derived import Call, command, help_of
+from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_named, viewer_of
+from roomlore.surfaces.cli.language import causes, say
+from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import plain as verbs
+from roomlore.verbs.recall import RECALL
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from roomlore.core.models import AddReport
+    from roomlore.core.recall.recollection import Recollection
     from roomlore.core.replies.reply import Reply
-    from roomlore.core.search.hits import SearchAnswer
     from roomlore.wiring import Lore
 
 
-async def _show_answer(lore: Lore, answer: SearchAnswer, call: Call) -> None:
-    out, zone = show.console(), lore.settings.search.zone
-    if not answer.hits:
-        out.print(show.inert(translated(answer.hint or ""), 1_000))
-    searching.found_in_lines(await answer_with_people_named(lore, answer), out, zone)
+async def _added(lore: Lore, report: AddReport, call: Call) -> None:
+    here = call.gives["room"]
+    for name in report.added:
+        where = say("Added to {room} as {message}.", room=show.inert(here, 80), message=show.inert(name))
+        try_it = say("`roomlore context {room}` shows what matters for it.", room=show.inert(call.asked["room"], 80))
+        typer.echo(f"{where} {try_it}")
+    for name in report.duplicates:
+        typer.echo(say("In {room} already, as {message}.", room=show.inert(here, 80), message=show.inert(name)))
 
 
 async def _replied(_: Lore, reply: Reply, __: Call) -> None:
     typer.echo(show.inert_piece(reply.text))
 
 
-ask = command(verbs.ASK, _show_answer)
-_NAMES = {"statement": "text", "memory_id": "id"}
-remember = command(verbs.REMEMBER, facts.added, after=facts.unknown, names=_NAMES, spread=("statement",), creates=True)
-_NAMES_OF_REPLY = {"sender_id": "sender", "message_id": "id"}
-reply = command(verbs.REPLY, _replied, names=_NAMES_OF_REPLY, spread=("text",), creates=True)
+_SPOKEN = {"sender_id": "as", "sender_name": "name", "message_id": "id", "agent_id": "agent", "model_id": "model"}
+add = command(verbs.ADD, _added, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
+reply = command(verbs.REPLY, _replied, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
+
+
+def recall(
+    ctx: typer.Context,
+    whose: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SCOPE",
+            help="A room or a person by id or name, or group:ROOM, user:NAME or agent:ID; left out, they are listed.",
+        ),
+    ] = None,
+    question: Annotated[
+        list[str] | None, typer.Argument(metavar="QUESTION", help="What it is to matter for, in a few words.")
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--for", metavar="SCOPE", help="Of these too, written in the same way; may be repeated."),
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help=help_of(RECALL["max_tokens"]))] = None,
+    ended: Annotated[bool, typer.Option("--ended", help=help_of(RECALL["include_ended"]))] = False,
+    viewer: ShownTo = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is remembered of a room, a person or an agent. With a question it shows what matters for that."""
+    asked = [*([whose] if whose else []), *(also or ())]
+    if not asked:
+        if viewer:
+            raise typer.BadParameter("Give SCOPE, or leave out --viewer.")
+        memory.list_scopes(ctx, as_json)
+        return
+
+    async def work(lore: Lore) -> tuple[Recollection, ZoneInfo]:
+        scopes = [await scope_named(lore, scope) for scope in asked]
+        said = [{"role": "user", "content": " ".join(question)}] if question else []
+        whom = await viewer_of(lore, viewer)
+        how = {"max_tokens": max_tokens, "include_ended": ended}
+        return await RECALL(lore, whom, scopes=scopes, messages=said, **how), lore.settings.search.zone
+
+    recollection, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(recollection))
+        return
+    out = show.console()
+    show_memories.recalled(recollection.facts, out, zone)
+    if recollection.degraded:
+        out.print(say("degraded: {why}", why=causes(show.inert(recollection.degraded))))
+    counts = {"count": len(recollection.facts), "total": recollection.considered, "tokens": recollection.tokens}
+    out.print(say("{count} of {total} memories, {tokens} tokens", **counts), style="dim")

@@ -14,7 +14,7 @@ from rich.text import Text
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NameNotId, NotFound
-from roomlore.core.memory.writing import scope_of
+from roomlore.core.memory.memory import owner_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli import show, show_memories
@@ -79,12 +79,7 @@ def audience(
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
             await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
-        if member:
-            await lore.rooms.set_members(here, member)
-        if add:
-            await lore.rooms.add_members(here, add)
-        if remove:
-            await lore.rooms.remove_members(here, remove)
+        await _set_members(lore, here, member=member or (), add=add or (), remove=remove or ())
         return before, await lore.rooms.people(here)
 
     before, membership = frame_of(ctx).run(work, creates=new)
@@ -101,6 +96,20 @@ def audience(
     show.console().print(show.rows(shape, lines))
     if gone := _gone(before, membership):
         typer.echo(say("Marked as left: {people}", people=", ".join(map(show.inert, gone))))
+
+
+async def _set_members(
+    lore: Lore, room: str, *, member: Sequence[str], add: Sequence[str], remove: Sequence[str]
+) -> None:
+    """Change who is a member. Raise `NameNotId` for the name of a person."""
+    for person in (*member, *add, *remove):
+        await lore.privacy.check_person(person)
+    if member:
+        await lore.rooms.set_members(room, member)
+    if add:
+        await lore.rooms.add_members(room, add)
+    if remove:
+        await lore.rooms.remove_members(room, remove)
 
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
@@ -220,7 +229,7 @@ def _where(seen: SeenIn) -> str:
 
 def forget(
     ctx: typer.Context,
-    user: Annotated[str, typer.Argument(help="The sender id that the person's messages have.")],
+    given: Annotated[str, typer.Argument(metavar="USER", help="The sender id that the person's messages have.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
     same_words: Annotated[
         bool,
@@ -234,11 +243,11 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Remove everything that a person said and that was derived from it, after asking. It cannot be undone. Exits with
-    1 if nothing of the person is here, or something is left."""
-    frame = frame_of(ctx)
+    """Remove all that a person said and all that was made from it. Asks first, as it cannot be undone. Exits with 1 if
+    nothing of the person is here, or something is left."""
+    frame, user = frame_of(ctx), given
     if not is_id:
-        frame.run(lambda lore: _check_id(lore, user))
+        user = frame.run(lambda lore: _person(lore, given))
     if dry_run or not yes:
         would, rooms = frame.run(lambda lore: _would(lore, user, same_words=same_words))
         nothing = not (would.found or would.left)
@@ -269,10 +278,14 @@ async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetRepo
     return would, {room: (await lore.rooms.get(room)).name for room in would.rooms_removed}
 
 
-async def _check_id(lore: Lore, user: str) -> None:
+async def _person(lore: Lore, given: str) -> str:
+    """Return the id of a person who is given by it or as user:ID."""
     try:
-        await lore.privacy.check_person(user)
+        await lore.privacy.check_person(given)
+        return given
     except NameNotId as error:
+        if error.code == "scope_for_person":
+            return owner_of(given)
         raise NameNotId("person_named_in_command", error=error) from error
 
 
@@ -334,7 +347,7 @@ def verify(
     group: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GROUP]", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
+            metavar="SCOPE", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
@@ -344,7 +357,7 @@ def verify(
     telling = Console(stderr=True, highlight=False, markup=False)
 
     async def work(lore: Lore) -> VerifyReport:
-        scope = None if group is None else await scope_named(lore, scope_of(group))
+        scope = None if group is None else await scope_named(lore, group, group=True)
         with telling.status(say("Reading")) as status:
 
             def progress(come: VerifyProgress) -> None:

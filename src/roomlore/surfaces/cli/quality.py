@@ -114,7 +114,9 @@ def _figure(share: Share) -> dict[str, Any]:
 
 def _print(evaluation: Evaluation) -> None:
     out = show.console()
-    numbers = ("messages", "replies", "tried", "found", "last 20", "size", "tokens", "of last 20")
+    if evaluation.found.cases:
+        out.print(say("Replies were hidden one at a time. Does a context still hold the message that was answered?"))
+    numbers = ("messages", "replies", "roomlore", "last 20", "tokens")
     shape = show.table("room", *numbers, right=numbers)
     out.print(show.rows(shape, map(_line, evaluation.rooms)))
     for line in _words(evaluation):
@@ -125,14 +127,11 @@ def _line(room: RoomScore) -> list[str]:
     mean = max(1, room.found.cases)
     return [
         show.inert(room.room_id, 60),
-        str(room.messages),
-        str(room.replies),
-        str(room.found.cases),
+        f"{room.messages:,}",
+        f"{room.found.cases:,}/{room.replies:,}",
         str(room.found),
         str(room.window),
-        f"{room.size:.1f}",
-        str(round(room.tokens / mean)),
-        str(round(room.window_tokens / mean)),
+        f"{room.tokens / mean:.0f}/{room.window_tokens / mean:.0f}",
     ]
 
 
@@ -316,7 +315,8 @@ def tune(
     rows = None if labels is None else list(_labels(labels))
 
     async def work(lore: Lore) -> TuningReport:
-        return await lore.tuning.run(rows, rooms=room, folds=folds, apply=apply)
+        rooms = None if room is None else [await lore.rooms.named(one, viewer=None) for one in room]
+        return await lore.tuning.run(rows, rooms=rooms, folds=folds, apply=apply)
 
     report = frame_of(ctx).run(work)
     if as_json:

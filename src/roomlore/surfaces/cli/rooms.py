@@ -42,7 +42,7 @@ def rooms(
     ctx: typer.Context,
     part: Annotated[
         str | None,
-        typer.Argument(metavar="[PART]", help="Only rooms whose id or name has this in it, in any case; else all."),
+        typer.Argument(metavar="PART", help="Only rooms whose id or name has this in it, in any case; else all."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -292,7 +292,7 @@ def context(
     ] = False,
     viewer: ShownTo = None,
 ) -> None:
-    """Show the messages that matter for a message, each with its score, signals and reason."""
+    """Show the messages that matter for a message, each with its reason."""
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
         whom = await viewer_of(lore, viewer)

@@ -1,4 +1,4 @@
-"""`roomlore search`, and how messages that were found are shown."""
+"""`roomlore ask`, and how messages that were found are shown; `roomlore search` is its older name, and shows more."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from rich.text import Text
 from roomlore.core.attachments import found_words
 from roomlore.core.dates import TimeSpan, moment
 from roomlore.core.search.telling import BETWEEN, ends_of
-from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.derived import help_of
-from roomlore.surfaces.cli.frame import frame_of, viewer_of
+from roomlore.surfaces.cli.frame import frame_of, person_named, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
-from roomlore.surfaces.people_named import (
-    answer_with_people_named,
-)
+from roomlore.surfaces.people_named import answer_with_people_named
 from roomlore.verbs.messages import SEARCH
 from roomlore.verbs.table import Help
 
@@ -45,10 +43,10 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="[ROOM] QUERY", help=help_of(SEARCH["query"], _ROOM_FIRST))],
     viewer: Annotated[
         str | None,
-        typer.Option(help="Search all rooms that `room:<id>` (or by name) or `user:<id>` may see; then give no ROOM."),
+        typer.Option(help="Search all rooms that `room:ROOM` or `user:NAME` may see; then give no ROOM."),
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
+        bool, typer.Option("--all", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
     mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",
@@ -57,13 +55,16 @@ def search(
     until: Annotated[str | None, typer.Option(help=help_of(SEARCH["until"]))] = None,
     asked_at: Annotated[str | None, typer.Option(help=help_of(SEARCH["asked_at"]))] = None,
     conversation: Annotated[bool, typer.Option("--conversation", help=help_of(SEARCH["conversation"]))] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show of each message its whole date, its thread, score and reason.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
-    """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best."""
+    """Find the messages that answer a question. They are of one room, or of all rooms that a viewer may see."""
     several = everywhere or viewer is not None
     room, query = (None, words) if several else (words[0], words[1:])
     if not query:
-        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
+        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --all instead of ROOM.")
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
         zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
@@ -74,7 +75,7 @@ def search(
             viewer=whom,
             limit=limit,
             mode=mode,  # type: ignore[arg-type]
-            sender_ids=sender,
+            sender_ids=None if sender is None else [await person_named(lore, person) for person in sender],
             since=_time(lore, "--since", since),
             until=_time(lore, "--until", until),
             asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
@@ -91,11 +92,13 @@ def search(
     out = show.console()
     hint = show.inert(translated(answer.hint or ""), 1_000)
     if not answer.hits:
-        tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
-        out.print("\n  - ".join([hint, *tries]))
+        out.print(hint)
     elif hint:
         typer.echo(hint, err=True)
-    hits(answer, out, zone, headings)
+    if explain or conversation or ctx.info_name == "search":
+        hits(answer, out, zone, headings)
+    elif answer.hits:
+        _answers(answer, out, zone)
 
 
 async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
@@ -118,16 +121,23 @@ def hits(
 ) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
     search was done. `headings`: of the threads of messages, by room and message."""
-    from_then = any(not hit.outside for hit in answer.hits)
-    for rank, hit in enumerate(sorted(answer.hits, key=attrgetter("outside")), 1):
-        if hit.outside and from_then:
-            out.print(Text(say("From other times:"), "dim"))
-            from_then = False
+    for rank, (above, hit) in enumerate(_by_time(answer), 1):
+        if above:
+            out.print(Text(above, "dim"))
         _hit(rank, hit, answer, out, (headings or {}).get((hit.message.room_id, hit.message.id)))
-    if answer.degraded:
-        cause = causes(show.inert(answer.degraded))
-        out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
-    out.print(Text(_footer(answer, zone), "dim"))
+    _print_end(answer, out, zone)
+
+
+def _by_time(answer: SearchAnswer) -> Iterator[tuple[str, SearchHit]]:
+    """Yield the messages, those of the time asked for first, each with the line above it, else ''."""
+    from_then = any(not hit.outside for hit in answer.hits)
+    for hit in sorted(answer.hits, key=attrgetter("outside")):
+        yield say("From other times:") if hit.outside and from_then else "", hit
+        from_then = from_then and not hit.outside
+
+
+def _why(hit: SearchHit) -> str:
+    return causes(show.inert(hit.reason)).replace(BETWEEN, " · ")
 
 
 def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
@@ -147,6 +157,37 @@ def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     out.print(Text(f"  {_footer(answer, zone)}", "dim"))
 
 
+_REASONS = 3
+
+
+def _answers(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print an answer: each message in full, and of the first ones why."""
+    shape = show.one_line(sent=None, who=10, said=None, id=None, fill="said")
+    shape.columns[2].no_wrap, shape.columns[2].overflow = False, "fold"
+    for rank, (above, hit) in enumerate(_by_time(answer)):
+        message = hit.message
+        if above:
+            shape.add_row("", "", Text(above, "dim"), "")
+        why = (f"\n{_why(hit)}", "dim italic") if rank < _REASONS else ""
+        place = "" if answer.room_id else f" {show.inert(message.room_id, 80)}"
+        shape.add_row(
+            Text(show.clock(message.at)[5:], "dim"),
+            Text(show.name(message), "bold"),
+            Text.assemble(_marked_text(message, answer.query), why),
+            Text(f"{show_memories.short(message.id)}{place}", "dim"),
+        )
+    out.print(shape)
+    _print_end(answer, out, zone)
+
+
+def _print_end(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print how a search was done."""
+    if answer.degraded:
+        cause = causes(show.inert(answer.degraded))
+        out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
+    out.print(Text(_footer(answer, zone), "dim"))
+
+
 def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading: Heading | None) -> None:
     message, query = hit.message, answer.query
     head = Text.assemble(
@@ -159,9 +200,8 @@ def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading:
     )
     out.print(head)
     around = [line for in_conversation in hit.conversation for line in _around(hit, in_conversation, query)]
-    why = causes(show.inert(hit.reason)).replace(BETWEEN, " · ")
     thread = f" · {show.heading(heading)}" if heading and heading.title else ""
-    for below in (*(around or [_marked_text(hit.message, query)]), Text(f"{why}{thread}", "dim italic")):
+    for below in (*(around or [_marked_text(hit.message, query)]), Text(f"{_why(hit)}{thread}", "dim italic")):
         out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
     out.print()
 
@@ -201,14 +241,3 @@ def spoken(span: TimeSpan) -> str:
     if not first:
         return say("up to {last}", last=last)
     return first if first == last else say("{first} to {last}", first=first, last=last)
-
-
-def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
-    if by_sender:
-        yield say("without --sender, which takes the ids that `export` shows, not names")
-    if by_time:
-        yield say("without --since and --until")
-    if mode == "lexical":
-        yield say("without --mode lexical")
-    elif answer.mode == "lexical" and not answer.degraded:
-        yield say("by meaning too: set `embeddings` (docs/how-to/search.md)")

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, tzinfo
+from itertools import accumulate, compress, pairwise
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -17,8 +18,9 @@ from rich.text import Text
 
 from roomlore.core.attachments import attachment
 from roomlore.core.context import Context
+from roomlore.core.folding import UNSPACED
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
-from roomlore.core.text import HAN, HANGUL, KANA, LETTER, terms, truncate
+from roomlore.core.text import HAN, HANGUL, KANA, LETTER, pieces, terms, truncate
 from roomlore.surfaces.cli.language import causes, interface_language, say
 
 MESSAGE_HELP = "The message's id, or the beginning or end of that."
@@ -85,8 +87,12 @@ def one_line(*, fill: str = "", **columns: int | None) -> Table:
 
 
 def rows(shape: Table, lines: Iterable[Sequence[str]]) -> Table:
-    for line in lines:
-        shape.add_row(*(Text(cell) for cell in line))
+    """Return the table with lines. Columns in which no line has anything are left out."""
+    every = list(lines)
+    used = [any(line[place] for line in every) or not every for place in range(len(shape.columns))]
+    shape.columns = list(compress(shape.columns, used))
+    for line in every:
+        shape.add_row(*(Text(cell) for cell in compress(line, used)))
     return shape
 
 
@@ -264,7 +270,7 @@ def padded(text: str, columns: int) -> str:
     return text + " " * max(0, columns - cell_len(text))
 
 
-_RUN = re.compile(rf"(?P<word>{LETTER}+)|[{HAN}]+|[{KANA}]+|[{HANGUL}]+")
+_RUN = re.compile(rf"(?P<word>{LETTER}+)|[{HAN}]+|[{KANA}]+|[{HANGUL}]+|[{UNSPACED}]+")
 _START = re.compile(rf"(?<=\s)\S|[{HAN}{KANA}{HANGUL}]")
 
 
@@ -278,11 +284,11 @@ class TextSpan(NamedTuple):
 def matches(text: str, query: str) -> list[TextSpan]:
     """Return the words of the text that are in the query, in any form; Chinese by pairs of characters. In order,
     without overlaps."""
-    words, pieces = _wanted(query)
+    words, wanted = _wanted(query)
     spans: list[TextSpan] = []
     for run in _RUN.finditer(text):
         if run["word"] is None:
-            spans += (TextSpan(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
+            spans += (TextSpan(run.start() + at, run.start() + to) for at, to in _in_run(run[0], wanted))
         elif words.intersection(terms(run[0])):
             spans.append(TextSpan(*run.span()))
     return spans
@@ -304,20 +310,22 @@ def _wanted(query: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return what to look for: stems, and pairs of Chinese characters that are not both stop words; a single character
     if it stands alone in the query."""
     runs = [run[0] for run in _RUN.finditer(query) if run["word"] is None]
-    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    pairs = {first + second for run in runs for first, second in pairwise(pieces(run))}
     telling = {pair for pair in pairs if len(terms(pair)) > 1}
-    return frozenset(terms(query)), frozenset(telling | {run for run in runs if len(run) == 1})
+    return frozenset(terms(query)), frozenset(telling | {run for run in runs if len(pieces(run)) == 1})
 
 
-def _in_run(run: str, pieces: frozenset[str]) -> list[TextSpan]:
-    hit = [False] * (len(run) + 1)
-    for at in range(len(run)):
-        if run[at] in pieces:
+def _in_run(run: str, wanted: frozenset[str]) -> list[TextSpan]:
+    its = pieces(run)
+    starts = [0, *accumulate(map(len, its))]
+    hit = [False] * (len(its) + 1)
+    for at, piece in enumerate(its):
+        if piece in wanted:
             hit[at] = True
-        if run[at : at + 2] in pieces:
+        if "".join(its[at : at + 2]) in wanted:
             hit[at] = hit[at + 1] = True
-    edges = [at for at in range(len(run) + 1) if (hit[at] and at < len(run)) != (at > 0 and hit[at - 1])]
-    return [TextSpan(at, to) for at, to in zip(edges[::2], edges[1::2], strict=True)]
+    edges = [at for at in range(len(its) + 1) if (hit[at] and at < len(its)) != (at > 0 and hit[at - 1])]
+    return [TextSpan(starts[at], starts[to]) for at, to in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _start(text: str, marks: Sequence[TextSpan], longest: int) -> int:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.log import words_diff
 from roomlore.core.memory.memory import (
     Action,
@@ -20,9 +21,11 @@ from roomlore.core.memory.memory import (
     Evolution,
     Memory,
     MemoryDiff,
+    MemoryHit,
     MemoryStatus,
     last_day,
 )
+from roomlore.core.recall.recollection import Recalled
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.language import say, several, translated
 
@@ -172,7 +175,7 @@ _HEADS = {"undoes": "revert of {known}", "evolution": "evolution {known}", "chan
 def _head(change: Change, records: dict[str, Evolution], zone: ZoneInfo) -> Text:
     what, known = _together(change)
     named = say(_HEADS[what], known=str(known) if isinstance(known, int) else short(known))
-    parts = [show.clock(change.at, zone), show.inert(change.actor, 60), *_read(records.get(str(known)))]
+    parts = [show.clock(change.at, zone), maker(change.actor), *_read(records.get(str(known)))]
     return Text.assemble((named, "bold yellow"), "  ", "  ".join(parts))
 
 
@@ -219,10 +222,35 @@ def _diff_lines(difference_of: MemoryDiff) -> Iterator[tuple[str, str, Text, str
         yield "-", short(gone.memory_id), statement(gone.statement, "red"), ""
 
 
-def memory(memory_: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
+def maker(name: str) -> str:
+    """Return who made something, for people: a model, or how it was made without one."""
+    return say({"offline": "rules", "caller": "by hand"}.get(name, "")) or show.inert(name, 60)
+
+
+def state(memory_: Memory, now: datetime) -> str:
+    """Return if a memory is in force, or how it ended."""
+    ended = memory_.status is MemoryStatus.ACTIVE and memory_.valid_until is not None and memory_.valid_until <= now
+    return say("ended" if ended else memory_.status.value)
+
+
+def listed(memory_: Memory, now: datetime, zone: ZoneInfo) -> str:
+    """Return the statement with its times, and if it is in force no more."""
+    mark = "" if state(memory_, now) == say(MemoryStatus.ACTIVE.value) else f"  ({state(memory_, now)})"
+    return f"{held(memory_, zone)}{mark}"
+
+
+def recalled(facts: Iterable[Recalled | MemoryHit], out: Console, zone: ZoneInfo) -> None:
+    """Print facts in their order, each with its score."""
+    for fact in facts:
+        head = Text.assemble((f"{fact.score:.2f}  ", "green"), (f"{short(fact.memory.memory_id)}  ", "yellow"))
+        out.print(Text.assemble(head, statement(held(fact.memory, zone))))
+
+
+def memory(memory_: Memory, now: datetime, out: Console, zone: ZoneInfo) -> None:
     """Print a memory, one property in each line."""
     out.print(statement(memory_.statement, "bold"))
-    standing = say(memory_.status.value) + (say(", to be made again by a model") if memory_.fallback else "")
+    standing = state(memory_, now) + (say(", to be made again by a model") if memory_.fallback else "")
+    strength = strength_at(memory_, now)
     known = {
         "memory": say("{memory} (version {number})", memory=memory_.memory_id, number=memory_.version),
         "of": f"{memory_.scope}{say(', ')}{say(memory_.kind.value)}",
@@ -269,7 +297,7 @@ def versions(blame: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> N
 def _made(version: BlamedVersion, zone: ZoneInfo) -> Text:
     made = version.memory
     mark = (f"  {say('in force')}", "bold green") if made.status is MemoryStatus.ACTIVE else ""
-    parts = [show.clock(made.updated_at, zone), show.inert(made.made_by, 60)]
+    parts = [show.clock(made.updated_at, zone), maker(made.made_by)]
     if made.evolution_id:
         parts.append(say("evolution {known}", known=short(made.evolution_id)))
     if version.evolution is not None and version.evolution.prompt_hash:

@@ -261,9 +261,9 @@ class Kept:
         }
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields for filters, by name."""
+        """Return the fields for filters, by name; mem0's stores call the text of a memory `data`."""
         item = self.item()
-        return {**(item.pop("metadata") or {}), **item}
+        return {"data": item["memory"], **(item.pop("metadata") or {}), **item}
 
 
 def expired(note: Note | None, today: date) -> bool:

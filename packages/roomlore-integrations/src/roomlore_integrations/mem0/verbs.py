@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from roomlore import (
@@ -242,31 +243,76 @@ def _holds(fields: Fields, name: str, wanted: Any) -> bool:
     value = fields.get(name, _MISSING)
     if isinstance(wanted, Mapping):
         return all(OPERATORS[operator](value, given) for operator, given in wanted.items())
+    if isinstance(wanted, list | tuple):
+        return _equal(value, wanted) or any(_equal(value, candidate) for candidate in wanted)
     return value is not _MISSING if wanted == "*" else _equal(value, wanted)
 
 
+def _elements(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _same(value: Any, wanted: Any) -> bool:
+    """Return True for equal values; 1 and True are two."""
+    return bool(value == wanted) and isinstance(value, bool) is isinstance(wanted, bool)
+
+
 def _equal(value: Any, wanted: Any) -> bool:
-    return bool(value == wanted) or (isinstance(value, list) and wanted in value)
+    return _same(value, wanted) or _in(_elements(value), wanted)
+
+
+def _in(values: Sequence[Any], wanted: Any) -> bool:
+    return any(_same(value, wanted) for value in values)
+
+
+def _other(value: Any, unwanted: Sequence[Any]) -> bool:
+    """Return True for a value, or a list with an element, that is none of these; False where there is none."""
+    if value is _MISSING or _in(unwanted, value):
+        return False
+    return any(element is not None and not _in(unwanted, element) for element in _elements(value))
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """Return a comparison that is False for values that cannot be compared."""
 
     def holds(value: Any, wanted: Any) -> bool:
+        bound = _bound(wanted)
+        held = _moment(value) if isinstance(bound, datetime) else value
         try:
-            return bool(compare(value, wanted))
+            return not isinstance(held, bool) and bool(compare(held, bound))
         except TypeError:
             return False
 
     return holds
 
 
+def _bound(wanted: Any) -> Any:
+    """Return a bound as values are compared with it: a number, or a moment, if it is the text of one."""
+    try:
+        return float(wanted) if isinstance(wanted, str) else wanted
+    except ValueError:
+        return _moment(wanted) or wanted
+
+
+def _moment(given: Any) -> datetime | None:
+    """Return the moment that a text in ISO 8601 names, by UTC if it has no offset; None for anything else."""
+    try:
+        moment = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def _contains(value: Any, wanted: Any) -> bool:
-    return wanted in value if isinstance(value, str | list) else False
+    return any(_same(element, wanted) or _within(wanted, element) for element in _elements(value))
 
 
 def _contains_in_any_case(value: Any, wanted: Any) -> bool:
-    return isinstance(value, str) and str(wanted).casefold() in value.casefold()
+    return any(_within(str(wanted).casefold(), each.casefold()) for each in _elements(value) if isinstance(each, str))
+
+
+def _within(part: Any, text: Any) -> bool:
+    return isinstance(part, str) and isinstance(text, str) and part in text
 
 
 JOINTS: Mapping[str, Callable[[Any], bool]] = {
@@ -276,14 +322,14 @@ JOINTS: Mapping[str, Callable[[Any], bool]] = {
 }
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": _equal,
-    "ne": lambda value, wanted: not _equal(value, wanted),
+    "ne": lambda value, wanted: _other(value, [wanted]),
     "in": lambda value, wanted: any(_equal(value, candidate) for candidate in wanted),
-    "nin": lambda value, wanted: not any(_equal(value, candidate) for candidate in wanted),
+    "nin": _other,
     "gt": _ordered(lambda value, wanted: value > wanted),
     "gte": _ordered(lambda value, wanted: value >= wanted),
     "lt": _ordered(lambda value, wanted: value < wanted),
     "lte": _ordered(lambda value, wanted: value <= wanted),
-    "contains": _ordered(_contains),
+    "contains": _contains,
     "icontains": _contains_in_any_case,
 }
 

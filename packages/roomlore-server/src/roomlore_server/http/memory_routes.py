@@ -525,7 +525,7 @@ async def evolve(
     lore: Admin,
     group: AdminsGroup,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
-    mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
+    mode: Annotated[Mode, Query(description="`llm`, `rules` (or `offline`), or `auto`: `llm` if set up.")] = "auto",
     wait: Annotated[
         float, Query(ge=0, le=_MAX_WAITED, description="Maximum number of seconds to wait for it.")
     ] = _MAX_WAITED,

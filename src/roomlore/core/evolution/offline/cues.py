@@ -11,7 +11,7 @@ from roomlore.core.dates.languages import names_time
 from roomlore.core.evolution.offline.reading import keys_of
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import is_safety
-from roomlore.core.text import HAN, asks, fold, greets, sentences, thanks
+from roomlore.core.text import HAN, HANGUL, KANA, asks, fold, greets, sentences, thanks
 
 Purpose = Literal["change", "cancellation", "decision", "rule", "habit", "role", "person", "plan"]
 
@@ -24,8 +24,9 @@ class _Cue(NamedTuple):
 
 
 def _cue(purpose: Purpose, weight: float) -> _Cue:
-    spaced = lexicon.alternatives(purpose, *(language for language in lexicon.languages() if language != "zh"))
-    return _Cue(purpose, weight, lazy_pattern(spaced), lazy_pattern(lexicon.alternatives(purpose, "zh")))
+    return _Cue(
+        purpose, weight, lexicon.pattern(purpose, without="zh"), lazy_pattern(lexicon.alternatives(purpose, "zh"))
+    )
 
 
 CLOCK = lexicon.pattern("clock_time")
@@ -58,8 +59,8 @@ _DOES_IT = lexicon.pattern("does_it_myself")
 _POINTING = lexicon.pattern("pointing")
 # A Chinese character.
 _HAN_RUN = lazy_pattern(f"[{HAN}]")
-# What counts as a word: one character of Chinese, a run of letters otherwise.
-_WORDS = lazy_pattern(rf"[{HAN}]|[a-z0-9'’]+")
+# What counts as a word: one character of Chinese or Japanese, a run of letters otherwise.
+_WORDS = lazy_pattern(rf"[{HAN}{KANA}]|[a-z0-9'’\u00df-\u024f\u0400-\u052f{HANGUL}]+")
 _ECHOES = lexicon.pattern("echo")
 _FIRM = frozenset(("change", "cancellation"))
 _LASTING = frozenset(("change", "cancellation", "decision", "role", "habit", "person"))
@@ -132,7 +133,7 @@ def sense_of(folded: str) -> Sense:
 
 
 def _weights(folded: str) -> Iterator[tuple[float, Purpose]]:
-    han = bool(_HAN_RUN.search(folded))
+    han = bool(_HAN_RUN.search(folded)) and "zh" in lexicon.spoken(folded)
     for cue in _CUES:
         if cue.spaced.search(folded) or (han and cue.chinese.search(folded)):
             yield cue.weight, cue.purpose
