@@ -82,6 +82,7 @@ class SyncMessageService:
         until: datetime | None = None,
         asked_at: datetime | Literal["newest"] | None = None,
         conversation: bool = False,
+        neighbours: bool = False,
     ) -> SearchAnswer: ...
     def edit(
         self,

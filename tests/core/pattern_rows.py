@@ -514,6 +514,8 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "safety._FACTS": [(["the budget is £42k", "书瑶牵头", "refunds are blocked"], ["we like tea", "大家好"])],
     "safety._QUESTION": [(["how did you sleep?"], ["- they asked for ideas."])],
     "safety._NUMBER": [(["布洛芬每次4毫升,间隔六小时以上。"], ["谁都别碰配电箱,裸线还没包。"])],
+    "search.query._RUNS": [(["don't", "键"], ["、 - "])],
+    "search.query._CHINESE": [(["web服务器"], ["web server"])],
     "search.query._UNSAFE": [(["can't", "C++"], ["can2", "发布"])],
     "search.query._FRAME_HAN": [([" 大家聊了什么？"], ["what did Kim say  ?"])],
     "search.query._REQUEST": [(["你还记得我的生日吗"], ["你 Ann cat ? 去过 cat"])],

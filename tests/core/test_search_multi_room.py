@@ -1,6 +1,5 @@
 """Rooms ranked as one: one room alone is ranked as always, and hidden messages change nothing."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -106,15 +105,12 @@ def test_one_room_is_ranked_as_it_is_alone(said: list[Said]) -> None:
 
 @given(messages)
 def test_scores_follow_from_the_parts_that_are_shown(said: list[Said]) -> None:
-    """Of hits that answer no other question: their scores are as the products of their parts, and the reason names each
-    factor."""
+    """Of hits that answer no other question: their scores are as the products of their parts."""
     facts, postings = room(said)
     found = rank(read_query(QUERY, facts=facts), postings=postings, dense=[], facts=facts, limit=50)
     worth = []
     for one in found:
         shown = one.signals
-        factor = re.search(r"times (\d\.\d\d)", one.reason)
-        assert factor[1] == f"{shown['kind']:.2f}" if factor else shown["kind"] >= 0.95
         if one.question is None and shown["neighbours"] < 1:
             boosts = (1 + shown["speaker"]) * (1 + shown["voice"]) * (1 + shown["time"])
             worth.append((one.score, (shown["words"] + shown["neighbours"]) * boosts * shown["kind"]))

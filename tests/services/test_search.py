@@ -160,7 +160,9 @@ async def test_nothing_but_a_time_finds_what_was_said_then(lore):
     asked = {"asked_at": datetime(2024, 5, 9, 12, tzinfo=UTC)}
     assert await found(lore, "昨天大家聊了什么？", **asked) == ["team-2"]
     assert await found(lore, "what did people talk about yesterday?", **asked) == ["team-2"]
-    assert await found(lore, "what happened yesterday?", **asked, sender_ids=["ann"]) == []
+    others = await lore.messages.search("team", "what happened yesterday?", **asked, sender_ids=["ann"])
+    assert [(hit.message.id, hit.outside) for hit in others.hits] == [("team-0", True), ("team-3", True)]
+    assert others.hint == "Nothing is from “yesterday” (2024-05-08). What follows is from other times."
     price = roomlore.Message(id="price", room_id="team", sender_id="eve", text="it costs £8", sent_at=MONDAY)
     await lore.messages.add(price)
     assert await found(lore, "what did we say on 8 May?", **asked) == ["team-2"]

@@ -139,7 +139,7 @@ def test_a_number_has_its_noun(monkeypatch, language, one, two):
 
 def test_reasons_are_said_in_chinese_each(monkeypatch):
     monkeypatch.setenv("MEMORY_LANGUAGE", "zh")
-    assert causes("words match 0.41, by a person named") == "词语匹配 0.41，由提到的人所说"
+    assert causes("has your words: key, 车库; by someone you named") == "含有你的词：key, 车库；是你提到的人说的"
     assert causes("direct parent, 0.67 likely") == "直接回复的对象，可能性 0.67"
     assert causes("3 min apart, something new") == "相隔 3 分钟，something new"
 

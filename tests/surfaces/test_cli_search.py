@@ -165,15 +165,28 @@ def test_a_picture_is_shown_by_its_caption(chat):
     assert "    picture of a samovar" in chat("search", "tea", "samovar").stdout
 
 
+def test_hits_of_other_times_stand_below_those_of_the_time_asked_for(chat):
+    shown = chat("search", "tea", "kettle on 14 May 2024").stdout
+    assert shown.index("Kettles everywhere") < shown.index("From other times:") < shown.index("\n    The kettle")
+    assert "has your word: kettle · from “14 May 2024”" in shown
+    shown = chat("ask", "tea", "kettle on 14 May 2024").stdout
+    assert shown.index("Kettles everywhere") < shown.index("From other times:") < shown.index("The kettle")
+    assert "has your word: kettle · from “14 May 2024”" in " ".join(shown.split())
+    nothing = chat("search", "tea", "kettle in June 2023")
+    assert "Nothing is from “June 2023” (2023-06-01 – 2023-06-30)." in nothing.stderr
+    assert "From other times:" not in nothing.stdout, "it is said once"
+
+
 def test_nothing_found_says_what_to_try(chat):
-    plain = chat("search", "tea", "zebra").stdout
-    assert plain.startswith("Nothing in tea fits. Try\n  - fewer words, or other words\n")
-    assert "set `embeddings`" in plain
-    assert "--sender" not in plain
-    assert "without --mode lexical" in chat("search", "tea", "zebra", "--mode", "lexical").stdout
-    filtered = chat("search", "tea", "kettle", "--sender", "zoe", "--since", "2024-01-01").stdout
-    assert "without --sender\n" in filtered
-    assert "without --since and --until" in filtered
+    for command in ("search", "ask"):
+        plain = chat(command, "tea", "zebra").stdout
+        assert plain.startswith("No message here has your words: zebra. Try other words, or fewer.\n")
+        assert "filter" not in plain
+        unknown = chat(command, "tea", "kettle", "--sender", "zoe", "--since", "2024-01-01").stdout
+        assert unknown.startswith("Nobody who wrote here has the id 'zoe'")
+        assert unknown.count("zoe") == 1, "it is said once"
+        filtered = chat(command, "tea", "zebra", "--since", "2024-05-14").stdout
+        assert "of those that the filters leave" in " ".join(filtered.split())
     assert json.loads(chat("search", "tea", "zebra", "--json").stdout)["hits"] == []
 
 
@@ -370,7 +383,7 @@ def test_all_rooms_that_a_viewer_may_see_are_searched(chat):
     everywhere = json.loads(chat("search", "--everywhere", "samovar", "--json").output)
     assert everywhere["room_id"] is None
     assert {hit["message"]["room_id"] for hit in everywhere["hits"]} == {"tea", "odd"}
-    assert "these rooms" in chat("search", "giraffe", "--viewer", "room:odd").output
+    assert "has your words: giraffe" in chat("search", "giraffe", "--viewer", "room:odd").output
     assert "--all" in chat("search", "tea", code=2).output
     assert "viewer is room:" in chat("search", "tea", "--viewer", "someone", code=1).output
 

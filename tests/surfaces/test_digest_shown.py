@@ -225,7 +225,7 @@ def test_the_command_line_names_threads(run):
     assert f"thread: {title[:20]}" in run("search", "tea", "office", "tea")
     assert f"thread: {title[:20]}" in run("context", "tea", "m1")
     assert "m1" in run("search", "tea", "tea", "--since", "2024-04-30")
-    assert "Nothing in tea fits" in run("search", "tea", "tea", "--since", "yesterday")
+    assert "No message is from that time" in run("search", "tea", "tea", "--since", "yesterday")
     assert all(one["state"] in ("open", "answered", "closed") for one in json.loads(run("threads", "tea", "--json")))
 
 

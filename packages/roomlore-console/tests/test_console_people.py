@@ -1,7 +1,7 @@
 """The console's search and its pages of people, without a browser."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -40,6 +40,39 @@ async def test_one_search_finds_rooms_people_messages_and_memories(http, lore, l
         assert found in (await page(http, f"/console/search?q={words}", language=language)).partition("<main")[2], words
     shown = await page(http, "/console/search?q=zzzz", language=language)
     assert tongue(language).say("search.nothing.next") in shown
+
+
+FILTERS = [
+    ("", {"m1", "m2", "m3"}),
+    ("&room=tea", {"m1", "m2"}),
+    ("&who=u2", {"m2", "m3"}),
+    ("&who=u2&room=tea", {"m2"}),
+    ("&since=2024-05-03", {"m2", "m3"}),
+    ("&since=2024-05-02&until=2024-05-02", {"m1"}),  # its day in Shanghai
+    ("&since=2030-01-01", set()),
+]
+
+
+@both
+async def test_a_search_is_limited_to_a_room_a_person_and_days_of_the_readers_zone(http, lore, language):
+    say = tongue(language).say
+    for name, room, who, day in (("m1", "tea", "u1", 1), ("m2", "tea", "u2", 3), ("m3", "den", "u2", 9)):
+        at = datetime(2024, 5, day, 20, tzinfo=UTC)
+        await lore.messages.add(
+            Message(id=name, room_id=room, sender_id=who, sender_name=f"N{who}", text=f"绿茶 {name}", sent_at=at)
+        )
+    http.cookies.set(ZONE_COOKIE, "Asia/Shanghai")
+    for more, ids in FILTERS:
+        shown = (await page(http, f"/console/search?q=绿茶{more}", language=language)).partition("<main")[2]
+        assert {one for one in ("m1", "m2", "m3") if f"</mark> {one}</a>" in shown} == ids, more
+        assert (say("search.all") in shown) == bool(more)
+        assert all(label in shown for label in ('<option value="den"', '<option value="u2"', ">Nu2</option>"))
+    assert say("search.no_day", field=say("search.since")) in await page(
+        http, "/console/search?q=绿茶&since=soon", language=language
+    )
+    old = (await page(http, "/console/search?q=绿茶+yesterday", language=language)).partition("s-messages")[2]
+    assert f"<h3>{say('search.outside')}</h3>" in old
+    assert "2024-05-02 04:00</time>" in old, "one form of dates, in the reader's zone"
 
 
 @both

@@ -42,7 +42,7 @@ async def test_an_answer_has_scores_signals_and_reasons(http):
     assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "hint", "search_ms"}
     assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("lexical", None, 2)
     first = answer["hits"][0]
-    assert set(first) == {"message", "score", "signals", "reason", "conversation"}
+    assert set(first) == {"message", "score", "signals", "reason", "outside", "conversation"}
     assert first["conversation"] == []
     assert 0 <= first["score"] <= 1
     assert first["reason"]
@@ -62,6 +62,17 @@ async def test_chinese_and_anything_else_is_found(http):
     assert (await found(http, q="修好水壶"))[0] == "m1"
     answer = await http.get(PATH, params={"room_id": "tea", "q": "samovar \0 \x1b"})
     assert answer.json()["hits"][0]["message"]["text"] == TEXTS[4]
+
+
+async def test_neighbours_are_found_where_they_are_asked_for_and_nothing_says_why(http, lore):
+    await lore.messages.add(roomlore.Message(id="a", room_id="tea", sender_id="u9", text="a samovar, then"))
+    await lore.messages.add(roomlore.Message(id="b", room_id="tea", sender_id="u8", text="good plan"))
+    assert "b" not in await found(http, q="samovar then")
+    asked = await found(http, q="samovar then", neighbours="true")
+    assert "a" in asked
+    answer = (await http.get(PATH, params={"room_id": "tea", "q": "giraffe 长颈鹿"})).json()
+    assert answer["hits"] == []
+    assert answer["hint"].startswith("No message here has your words: giraffe, 长颈鹿.")
 
 
 @pytest.mark.parametrize("word", ["room_id", "group_id", "chat_id", "conversation_id"])

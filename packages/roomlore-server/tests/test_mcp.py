@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 import structlog
@@ -160,6 +161,27 @@ async def test_schemas_are_schemas_and_answers_keep_them(client, lore):
         assert list(Draft202012Validator(tools[name].output_schema).iter_errors(answer)) == []
         fields = tools[name].output_schema["properties"]
         assert set(answer) <= set(fields)
+
+
+async def test_a_search_is_limited_to_people_and_times_and_says_why(client, lore):
+    said = [("m1", "ann", "tea 茶 is here", 1), ("m2", "bo", "more tea", 2), ("m3", "ann", "tea again", 9)]
+    await lore.messages.add(
+        [
+            roomlore.Message(
+                id=name, room_id="pot", sender_id=who, text=text, sent_at=datetime(2024, 5, day, tzinfo=UTC)
+            )
+            for name, who, text, day in said
+        ]
+    )
+    for more, ids in (
+        ({"sender_ids": ["ann"]}, {"m1", "m3"}),
+        ({"since": "2024-05-02", "until": "2024-05-05"}, {"m2"}),
+        ({"until": "2023-01-01"}, set()),
+    ):
+        answer = await ask(client, "search_messages", query="tea", room_id="pot", **more)
+        assert {one["message_id"] for one in answer["messages"]} == ids
+        assert {one["why"] for one in answer["messages"]} <= {"has your word: tea"}
+    assert answer["hint"].startswith("No message is from that time")
 
 
 async def test_rooms_are_listed_with_their_names_page_by_page(client, lore):

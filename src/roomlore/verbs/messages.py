@@ -89,6 +89,13 @@ SEARCH = Verb(
             "连同所在的对话，最多 12 条。",
             False,
         ),
+        Argument(
+            "neighbours",
+            Flag(),
+            "Also messages without the words that stand beside some that have them.",
+            "也包括不含这些词、但紧挨着含有这些词的消息。",
+            False,
+        ),
     ),
     run=_search,
     answer=SearchAnswer,

@@ -77,17 +77,6 @@ def clipped(text: str, longest: int = LONGEST) -> str:
     return visible(text) if len(text) <= longest else f"{visible(text[:longest])}…"
 
 
-def marked(text: str, words: Sequence[str], longest: int = LONGEST) -> Markup:
-    """Return a clipped text in which these words, whatever their case, are marked."""
-    shown = clipped(text, longest)
-    if not words:
-        return escape(shown)
-    parts = regex.split(f"({'|'.join(map(regex.escape, words))})", shown, flags=regex.IGNORECASE)
-    return Markup("").join(
-        Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
-    )
-
-
 def _written(match: "regex.Match[str]") -> str:
     character, count = str(match["one"]), len(match[0])
     if character in _JOINERS and count == 1 and _joins(match.string, match.start()):
@@ -357,7 +346,6 @@ class Page:
             "rooms_beside": self.rooms_beside,
             "called": self._called,
             "scope_called": self._scope_called,
-            "marked": marked,
             "library": partial(translated, tongue=spoken),
             "here_room": self.asked(
                 "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"

@@ -1,28 +1,28 @@
 """The shell around every page: the rooms by last activity, one search over everything, and the page of all places."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
-import regex
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from roomlore.core.audience import ALWAYS, check_viewer
-from roomlore.core.dates import FAR_PAST, TimeSpan
-from roomlore.core.errors import RoomloreError
+from roomlore.core.dates import TimeSpan
+from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker, StoredMessage
-from roomlore.core.search.hits import SearchHit, SearchMode
-from roomlore.core.search.ranking import LOWERED
-from roomlore.core.text import words as words_of
+from roomlore.core.search.hits import SearchAnswer
+from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.ports.audience import rooms_shown
-from roomlore.surfaces.people_named import with_people_named
+from roomlore.surfaces.cli.show import excerpt, matches
+from roomlore.surfaces.people_named import answer_with_people_named, with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages
+from roomlore_console.frame import NoViewer, Page, Tongue, clipped, compile_pages, in_tongue, visible
 
 _BESIDE = 14
 _ROOMS = 50
@@ -41,30 +41,37 @@ _MEMORIES = 5
 _MAX_WORDS = 4
 _NAMED = 50
 _LONGEST_QUERY = 400
-_MARKED = 12
 _LATIN_ENDS = 0x2FF
-_DAY = len("2024-05-01")
-_LEAST = 0.05
-"""A signal below it is no reason."""
+_PICKED = 100
+"""The most people that a filter offers."""
+_EXCERPT = 320
+_READ = 20_000
+"""Characters of a message in which words are marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What a search is limited to: a room, a person, the days from `since` to `until`, both included; '' for all."""
+
+    room: str = ""
+    who: str = ""
+    since: str = ""
+    until: str = ""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.room or self.who or self.since or self.until)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results of one search. `mode`: how messages were searched. `degraded`: why they were searched in a simpler
-    way; '' if they were not. `times`: the times that the query names."""
+    """The results of one search. `answer`: with the messages; None if these could not be searched."""
 
     rooms: Sequence[Room] = ()
     people: Sequence[Speaker] = ()
-    messages: Sequence[SearchHit] = ()
     memories: Sequence[Memory] = ()
-    degraded: str = ""
-    times: Sequence[TimeSpan] = ()
-    mode: SearchMode = "lexical"
+    answer: SearchAnswer | None = None
     problems: Sequence[str] = field(default=())
-
-    @property
-    def nothing(self) -> bool:
-        return not (self.rooms or self.people or self.messages or self.memories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,23 +175,39 @@ async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
 async def search(page: Page) -> Response:
     """Return the page of one search over rooms, people, messages and memories, within what the viewer may see."""
     query = page.asked("q").strip()[:_LONGEST_QUERY]
-    if not query:
-        by_meaning = page.lore.settings.search.embeddings != "off"
-        return page.show("search.html", query=query, found=None, mode="hybrid" if by_meaning else "lexical")
-    page.need("read")
-    among = await rooms_among(page)
-    parts = [part for part in regex.split(r"[\s\p{P}]+", query) if len(part) > 1 or ord(part or " ") > _LATIN_ENDS]
-    words = [part for part in parts if words_of(part)] or parts
-    answer = page.later(_search_answer(page, query, among))
+    picked = Picked(*(page.asked(one.name).strip() for one in fields(Picked)))
+    rooms = await rooms_by_use(page, limit=_MAX_ROOMS)
+    page.names.update({f"group:{room.room_id}": room.title for room in rooms})
+    among = None if page.viewer is None else [room.room_id for room in rooms]
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        people = await work.rooms.speakers(
+            part="", room_ids=[picked.room] if picked.room and among is None else among, limit=_PICKED
+        )
+    by_meaning = page.lore.settings.search.embeddings != "off"
     return page.show(
         "search.html",
         streamed=True,
         query=query,
-        found=answer,
-        words=words[:_MARKED],
-        reasons=reasons,
+        picked=picked,
+        rooms_offered=[room for room in rooms if visible(room.room_id) == room.room_id],
+        people_offered=[one for one in people if visible(one.sender_id) == one.sender_id],
+        found=page.later(_search_answer(page, query, picked, among)) if query else None,
+        mode="hybrid" if by_meaning else "lexical",
+        excerpt=partial(marked_excerpt, query=query),
+        reasons=lambda hit: [in_tongue(one, page.tongue)[0] for one in hit.reason.split(BETWEEN)],
         span=partial(span, zone=page.lore.settings.search.zone, tongue=page.tongue),
     )
+
+
+def marked_excerpt(text: str, query: str) -> Markup:
+    """Return the part of a message that has most words of the query, with these marked."""
+    shown = visible(text[:_READ])
+    cut, spans = excerpt(shown, matches(shown, query), _EXCERPT)
+    parts, end = [], 0
+    for at, to in spans:
+        parts += [escape(cut[end:at]), Markup("<mark>{}</mark>").format(cut[at:to])]
+        end = to
+    return Markup("").join([*parts, escape(cut[end:])])
 
 
 async def suggest(page: Page) -> Response:
@@ -200,26 +223,10 @@ async def suggest(page: Page) -> Response:
     return page.show("suggest.html", rooms=rooms, people=people)
 
 
-def reasons(signals: Mapping[str, float], at: datetime, times: Sequence[TimeSpan]) -> list[str]:
-    """Return why a message was found, as keys of texts, the strongest reason first. A message that is only near the
-    times of the query was not said then. Last comes what lowered it."""
-    then = any(span_of_time.start <= at < span_of_time.end for span_of_time in times)
-    signal_names = sorted((-value, name) for name, value in signals.items() if value >= _LEAST and name != "kind")
-    lowered = ["kind"] if signals.get("kind", 1.0) <= LOWERED else []
-    return [name for _, name in signal_names if name != "time" or then] + lowered
-
-
 def span(time_span: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:
     """Return what a time in the query was taken for: whole days by their dates, both included."""
-    start, end = (
-        moment if moment <= FAR_PAST else moment.astimezone(zone) for moment in (time_span.start, time_span.end)
-    )
-    whole = not any((start.hour, start.minute, end.hour, end.minute))
-    last = clock(end - timedelta(days=1), zone)[:_DAY] if whole else clock(end, zone)
-    if time_span.start <= FAR_PAST:
-        return tongue.say("span.until", words=clipped(time_span.text, 40), last=last)
-    first = clock(start, zone)[:_DAY] if whole else clock(start, zone)
-    form = "day" if first == last else "days"
+    first, last = ends_of(time_span, zone)
+    form = "until" if not first else "day" if first == last else "days"
     return tongue.say(f"span.{form}", words=clipped(time_span.text, 40), first=first, last=last)
 
 
@@ -228,28 +235,50 @@ async def places(page: Page) -> Response:
     return page.show("places.html")
 
 
-async def _search_answer(page: Page, query: str, among: list[str] | None) -> Found:
+async def _search_answer(page: Page, query: str, picked: Picked, among: list[str] | None) -> Found:
+    found = Found()
     try:
-        answer = await _searched(page, query, among)
-        await name_scopes(page, [memory.scope for memory in answer.memories])
-        return answer
+        if not picked.any:
+            found = await _beside_messages(page, query, among)
+        answer = await _messages(page, query, picked)
+        await name_scopes(page, [f"group:{hit.message.room_id}" for hit in answer.hits])
+        return replace(found, answer=answer)
     except RoomloreError as error:
-        return Found(problems=(str(error),))
+        return replace(found, problems=(str(error),))
 
 
-async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
-    lore, viewer = page.lore, page.viewer
-    rooms = await _rooms_named(page, query)
+async def _beside_messages(page: Page, query: str, among: list[str] | None) -> Found:
+    """Return the rooms, people and memories that a search finds."""
+    lore = page.lore
+    rooms, memories = await _rooms_named(page, query), await _memories(page, query)
     async with lore.storage.reading(lore.tenant) as work:
         people = await work.rooms.speakers(part=query, room_ids=among, limit=_FOUND)
-    memories = await _memories(page, query)
+    await name_scopes(page, [memory.scope for memory in memories])
+    return Found(rooms, people, memories)
+
+
+async def _messages(page: Page, query: str, picked: Picked) -> SearchAnswer:
+    answer = await page.lore.messages.search(
+        picked.room or None,
+        query,
+        viewer=page.viewer,
+        limit=_MESSAGES,
+        sender_ids=[picked.who] if picked.who else None,
+        since=_midnight(page, "since", picked.since),
+        until=_midnight(page, "until", picked.until, days=1),
+        conversation=True,
+    )
+    return await answer_with_people_named(page.lore, answer)
+
+
+def _midnight(page: Page, name: str, day: str, *, days: int = 0) -> datetime | None:
+    """Return the beginning of a day in the reader's zone, some days later; None for ''. Raise `InvalidInput`."""
+    if not day:
+        return None
     try:
-        answer = await lore.messages.search(query=query, viewer=viewer, limit=_MESSAGES)
-    except RoomloreError as error:
-        return Found(rooms, people, (), memories, problems=(str(error),))
-    messages = await with_people_named(lore, [hit.message for hit in answer.hits])
-    hits = [replace(hit, message=message) for hit, message in zip(answer.hits, messages, strict=True)]
-    return Found(rooms, people, hits, memories, answer.degraded or "", answer.times, answer.mode)
+        return datetime.combine(date.fromisoformat(day) + timedelta(days=days), time(), page.zone)
+    except (ValueError, OverflowError):
+        raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say(f"search.{name}"))) from None
 
 
 async def _rooms_named(page: Page, part: str) -> Sequence[Room]:

@@ -230,7 +230,8 @@ class IndexState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """A message found. `score`: in [0, 1]; comparable within one answer. `signals`: the parts of the score. `reason`:
-    these parts in words.
+    why it was found, in words, with semicolons between them. `outside`: it is from another time than the question asks
+    for.
 
     `conversation`: the message and those around it of its conversation, in people's order, if requested.
     """
@@ -239,6 +240,7 @@ class SearchHit:
     score: float
     signals: Mapping[str, float]
     reason: str
+    outside: bool = False
     conversation: tuple[StoredMessage, ...] = ()
 
 
@@ -248,8 +250,9 @@ class SearchAnswer:
 
     `room_id`: None if several rooms were searched. `mode`: the kind of search: 'lexical' if no embedder is configured
     or the index cannot be used. `degraded`: None, or the reason for a reduced search. `times`: the time expressions
-    understood in the question, with their meaning. `hint`: None, or that the viewer is unknown, or who of the
-    senders asked for has written nothing that was searched, and who may be meant.
+    understood in the question, with their meaning. `hint`: None, or what to know of it: that the viewer is unknown, who
+    of the senders asked for has written nothing and who may be meant, that nothing is from the time asked for, or why
+    nothing was found and what to try.
     """
 
     room_id: str | None

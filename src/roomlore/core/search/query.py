@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Literal
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from roomlore.core import lexicon
@@ -30,11 +32,17 @@ from roomlore.core.search.hits import (
     SearchWeights,
 )
 from roomlore.core.text import (
+    ENGLISH,
+    HAN,
     Memo,
+    head,
     in_other_script,
     is_chinese,
+    is_question,
     is_written,
+    keywords,
     pieces_in,
+    requests,
     terms,
     unframed,
     without_grammar,
@@ -52,19 +60,38 @@ _REQUEST = lazy_pattern(rf"\W*(?:{lexicon.alternatives('request_opening')})", re
 _SPEAKER = lexicon.pattern("first_person", re.IGNORECASE)
 _SPOKEN_TO = lexicon.pattern("second_person", re.IGNORECASE)
 
+# The runs of a question between spaces and marks.
+_RUNS = regex.compile(r"(?:[^\s\p{P}]|['’])+")
+# A run with Chinese, which is cut into words.
+_CHINESE = lazy_pattern(f"[{HAN}]")
+
 Voice = Literal["", "asker", "agent"]
 MAX_TERMS = 128
+_READ = 2_000
+_LITERAL_WORDS = 4
+"""The most words of a query that looks for the words themselves."""
 _EMBEDDED_CHARS = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWord:
+    """A word of a question as it is written there, and its terms, all of which a message with the word has.
+    `is_name`: it names somebody in the room."""
+
+    text: str
+    terms: tuple[str, ...]
+    is_name: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
     """A parsed question.
 
-    `terms`: the distinct terms to look up; `worth`: the weight of each before its rarity is known. `embed`: the texts
-    to embed. `spans`: the times it names. `people`: the senders it names, as indices into the room's `sender_ids`.
-    `voice`: the side it is about, if people talk with an agent. `only_then`: it asks for nothing but the times, so
-    nothing else may be found.
+    `words`: its words without stop words and times; none of a dialogue. `literal`: it is a few words, not a question:
+    messages that hold them are meant. `begun`: the times among `spans` that are not yet to come. `terms`: the distinct
+    terms to look up; `worth`: the weight of each before its rarity is known. `embed`: the texts to embed. `spans`: the
+    times it names. `people`: the senders it names, as indices into the room's `sender_ids`. `voice`: the side it is
+    about, if people talk with an agent. `only_then`: it asks for nothing but the times, so nothing else may be found.
     """
 
     terms: tuple[str, ...]
@@ -74,6 +101,9 @@ class SearchQuery:
     people: tuple[int, ...] = ()
     voice: Voice = ""
     only_then: bool = False
+    words: tuple[AskedWord, ...] = ()
+    literal: bool = False
+    begun: tuple[TimeSpan, ...] = ()
 
 
 def read_query(
@@ -99,7 +129,8 @@ def read_query(
     if in_other_script(content):
         worth = _weighed(worth, content, weights)
     if begun and _is_frame(content):
-        return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True)
+        return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True, begun=tuple(begun))
+    words = () if lines else _words(unframed(content), facts)
     owners = map(facts.naming.owner, counts)
     kept = sorted(worth, key=lambda term: -worth[term])[:MAX_TERMS] if len(worth) > MAX_TERMS else list(worth)
     return SearchQuery(
@@ -109,6 +140,9 @@ def read_query(
         spans=() if lines else tuple(spans),
         people=tuple(sorted({owner for owner in owners if owner is not None})),
         voice="" if lines else _voice(text),
+        words=words,
+        literal=0 < len(words) <= _LITERAL_WORDS and not (is_question(text) or requests(head(text))),
+        begun=tuple(begun),
     )
 
 
@@ -123,6 +157,17 @@ def _share(term: str, told: Container[str], weights: SearchWeights) -> float:
         return weights.written
     share = weights.piece if pieces_in(term) == 1 and not is_chinese(term) else 1.0
     return share if term in told else share * weights.framing
+
+
+def _words(text: str, facts: MessageFacts) -> tuple[AskedWord, ...]:
+    """Return the distinct words of a question in order, without stop words; at most as many as it has terms."""
+    words: dict[str, tuple[str, ...]] = {}
+    for run in _RUNS.findall(text[:_READ]):
+        cut = keywords(run) or (run,) if _CHINESE.search(run) else (run,)
+        words |= {word: tuple(terms(word)) for word in cut if word.lower() not in ENGLISH}
+    owner = facts.naming.owner
+    made = (AskedWord(word, its, any(owner(term) is not None for term in its)) for word, its in words.items() if its)
+    return tuple(islice(made, MAX_TERMS))
 
 
 def _without_times(text: str, spans: Sequence[TimeSpan]) -> str:

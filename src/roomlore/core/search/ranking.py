@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roomlore.core.dates import closeness
+from roomlore.core.search.facts import from_micros, to_micros
 from roomlore.core.search.hits import WEIGHTS, Floats, Ints, MessageFacts, Nearest, Postings, SearchWeights
 from roomlore.core.search.query import Matches, Near, SearchQuery, agent_messages, matches, nearness, rows_of
+from roomlore.core.search.telling import reason
 
 T = TypeVar("T")
 Column = TypeVar("Column", Ints, Floats)
@@ -248,22 +250,11 @@ _TINIEST = np.nextafter(0.0, 1.0)
 _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _SHARE_BY_WORDS, _SHARE_BY_MEANING = 0.2, 0.3
-_WORTH_SAYING = 0.05
-LOWERED = 0.75
-"""At or below this factor, lists without scores mention that the kind of a message lowered it."""
-_WHOLE = 0.95
-"""A factor from here on hardly lowers a score, and is not said: a full statement has one, too."""
-_SHOWN = {
-    "words": "words match %.2f",
-    "neighbours": "the messages around it match %.2f",
-    "meaning": "near in meaning %.2f",
-    "answers": "answers a question like it %.2f",
-    "speaker": "by a person named",
-    "voice": "by the side asked about",
-    "time": "fits the time asked for %.2f",
-    "kind": "lowered as a question or a short message: times %.2f",
-}
-_EVIDENCE = tuple(_SHOWN.values())[:-1]
+_NEAR = 0.5
+"""From this nearness on a message without the words of the question is found for its meaning."""
+_NEAREST_IN_TIME = 3
+"""Messages that are shown if none is from the time that alone was asked for."""
+_SIGNALS = ("words", "neighbours", "meaning", "answers", "speaker", "voice", "time", "kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,19 +263,23 @@ class Ranked:
     question's worth that the message matches), `neighbours` (the words its neighbours add), `meaning` (the vectors'
     similarity), `answers` (the match of the similar question that it answers), `speaker`, `voice`, `time`, and `kind`,
     the factor of questions and of messages of a few words, 1 for others. `question`: the arrival of that similar
-    question, if any."""
+    question, if any. `outside`: the message is from another time than the question asks for."""
 
     arrival: int
     score: float
     signals: Mapping[str, float]
     reason: str
     question: int | None = None
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signals:
-    """One value per row; None if it is 0 for all."""
+    """One value per row; None if it is 0 for all. `table`: how well each row matches each term. `asked`: the
+    row stands shortly after a question by somebody else that has words of the query."""
 
+    table: Floats
+    asked: NDArray[np.bool_]
     words: Floats
     neighbours: Floats
     meaning: Floats | None
@@ -305,9 +300,11 @@ def rank(
     only: Ints | None = None,
     weights: SearchWeights = WEIGHTS,
     bare: bool = False,
+    neighbours: bool = True,
 ) -> list[Ranked]:
     """Return the messages that answer a question best, best first, at most `limit`; without `dense`, by words alone.
-    `bare`: with their scores alone, without signals, reasons and questions.
+    `bare`: with their scores alone, without signals, reasons and questions. `neighbours`: also messages that are found
+    only for the words of those around them; without them, those that hold the words of a literal query come first.
 
     `postings` are those of `query.terms`; `dense` has one list for each of `query.embed`; `only` (ascending arrivals)
     restricts the results, not the statistics. If the query asks for nothing but a time, the most informative messages
@@ -320,8 +317,7 @@ def rank(
     near = nearness(dense, facts) if dense else None
     passed = answers(word_matches, facts, weights)
     if query.only_then:
-        only = _sent_then(query, facts, only)
-        rows = rows_of(facts, only)
+        rows = _sent_then(query, facts, only, others=0 if bare else _NEAREST_IN_TIME)
     else:
         rows = _candidates(word_matches, near, passed, query, facts, only)
     if not rows.size:
@@ -334,10 +330,12 @@ def rank(
     arrivals = _of(facts.arrivals, rows)
     if only is not None:
         fused = np.where(np.isin(arrivals, only), fused, 0.0)
+    if not (neighbours or query.only_then):
+        fused = _by_themselves(fused, query, signals, nearby, postings)
     order = _best(fused, limit)
     if not order.size:
         return []
-    scores = _scores(order, fused, signals, least=1.0 if query.only_then else _MIN)
+    scores = _scores(order, fused, signals, least=1.0 if query.only_then and _is_then(signals) else _MIN)
     if bare:
         return [
             Ranked(arrival=arrival, score=score, signals={}, reason="")
@@ -345,7 +343,37 @@ def rank(
         ]
     best = passed.best()
     questions = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
-    return _listed(order, scores, signals, arrivals, questions)
+    return _listed(order, scores, signals, query, postings, _of(facts.sent_at, rows), arrivals, questions)
+
+
+def _is_then(signals: _Signals) -> bool:
+    """Return True if a message is from the times asked for."""
+    return signals.time is not None and bool((signals.time >= 1).any())
+
+
+def _by_themselves(
+    fused: Floats, query: SearchQuery, signals: _Signals, near: Floats | None, postings: Postings
+) -> Floats:
+    """Return the scores with 0 for messages that are found only for those around them. If some hold all words of a
+    literal query, these come first, and others need one of the words."""
+    if query.literal:
+        holds = np.array([held & (fused > 0) for held in _holding(query, postings, signals.table)])
+        whole = holds.all(axis=0)
+        if whole.any():
+            return np.where(holds.any(axis=0), fused + whole * fused.max(), 0.0)
+    own = signals.asked | (signals.words > 0)
+    if signals.answers is not None:
+        own |= signals.answers > 0
+    if near is not None:
+        own |= near >= _NEAR
+    return np.where(own, fused, 0.0)
+
+
+def _holding(query: SearchQuery, postings: Postings, table: Floats) -> list[NDArray[np.bool_]]:
+    """Return for each word of the query which rows of a table of its terms hold it."""
+    column = {term: place for place, term in enumerate(postings.words)}
+    places = [[column[term] for term in word.terms if term in column] for word in query.words]
+    return [np.logical_and((table[:, its] > 0).all(axis=1), bool(its)) for its in places]
 
 
 def before_fall(ranked: list[Ranked], query: SearchQuery, *, by_meaning: bool) -> list[Ranked]:
@@ -360,10 +388,15 @@ def near_best(scores: Sequence[float], *, by_meaning: bool) -> int:
     return sum(score >= share * scores[0] for score in scores)
 
 
-def _sent_then(query: SearchQuery, facts: MessageFacts, only: Ints | None) -> Ints:
-    """Return the arrivals in the times asked for, of `only` if given."""
-    then = facts.arrivals[closeness(query.spans, facts.sent_at.astype(float)) >= 1]
-    return then if only is None else np.intersect1d(then, only)
+def _sent_then(query: SearchQuery, facts: MessageFacts, only: Ints | None, *, others: int) -> Ints:
+    """Return the rows of messages from the times asked for, of `only` if given; if there are none, those of `others`
+    that are nearest."""
+    rows = np.arange(facts.arrivals.size) if only is None else np.flatnonzero(np.isin(facts.arrivals, only))
+    at = facts.sent_at[rows]
+    away = [np.maximum(to_micros(span.start) - at, at - to_micros(span.end) + 1) for span in query.spans]
+    distance = np.maximum(reduce(np.minimum, away), 0)
+    then = rows[distance == 0]
+    return then if then.size else np.sort(rows[np.argsort(distance, kind="stable")[:others]])
 
 
 def _best(values: Floats, limit: int) -> Ints:
@@ -421,6 +454,8 @@ def _signals(
     words = own / total
     pairs = once(_all_pairs, facts, weights) if rows.size == size else _pairs(rows, facts, weights)
     return _Signals(
+        table=table,
+        asked=_asked(own, pairs, rows, facts),
         words=words,
         neighbours=gained(table, word_matches.worth, own, pairs) / total,
         meaning=_of(near.similarity, rows) if near else None,
@@ -430,6 +465,15 @@ def _signals(
         time=closeness(query.spans, _of(facts.sent_at, rows).astype(float)) if query.spans else None,
         kind=_of(once(_kinds, facts, weights), rows),
     )
+
+
+def _asked(own: Floats, pairs: Sequence[_Pairs], rows: Ints, facts: MessageFacts) -> NDArray[np.bool_]:
+    """Return which rows stand shortly after a question by somebody else that has words of the query."""
+    asks, who = (own > 0) & facts.questions[rows], facts.senders[rows]
+    asked = np.zeros(own.size, np.bool_)
+    for later, earlier, _, forth in pairs:
+        asked[later] |= asks[earlier] & (forth > 0) & (who[later] != who[earlier])
+    return asked
 
 
 def _of(column: Column, rows: Ints) -> Column:
@@ -485,34 +529,39 @@ def _scores(order: Ints, fused: Floats, signals: _Signals, *, least: float) -> l
 
 
 def _listed(
-    order: Ints, scores: Sequence[float], signals: _Signals, arrivals: Ints, questions: Sequence[int | None]
+    order: Ints,
+    scores: Sequence[float],
+    signals: _Signals,
+    query: SearchQuery,
+    postings: Postings,
+    sent_at: Ints,
+    arrivals: Ints,
+    questions: Sequence[int | None],
 ) -> list[Ranked]:
     """Return the rows in this order, each with its score and the question that it answers."""
-    columns = [_shown(getattr(signals, name), order) for name in _SHOWN]
-    return [
-        Ranked(
-            arrival=arrival,
-            score=score,
-            signals=dict(zip(_SHOWN, row, strict=True)),
-            reason=_reason(row),
-            question=question,
+    columns = [_shown(getattr(signals, name), order) for name in _SIGNALS]
+    holds = _holding(query, postings, signals.table[order])
+    listed = []
+    for place, row in enumerate(order.tolist()):
+        its = {name: column[place] for name, column in zip(_SIGNALS, columns, strict=True)}
+        held = [
+            word.text
+            for word, rows in zip(query.words, holds, strict=True)
+            if rows[place] and not (word.is_name and its["speaker"])
+        ]
+        listed.append(
+            Ranked(
+                arrival=int(arrivals[row]),
+                score=scores[place],
+                signals=its,
+                reason=reason(query, its, held, from_micros(int(sent_at[row]))),
+                question=questions[place],
+                outside=bool(query.begun) and its["time"] < 1,
+            )
         )
-        for arrival, score, row, question in zip(
-            arrivals[order].tolist(), scores, zip(*columns, strict=True), questions, strict=True
-        )
-    ]
+    return listed
 
 
 def _shown(signal: Floats | None, order: Ints) -> list[float]:
     """Return the values of a signal in this order, at most 1."""
     return [0.0] * order.size if signal is None else [min(value, 1.0) for value in signal[order].tolist()]
-
-
-def _reason(values: Sequence[float]) -> str:
-    reasons = [
-        words % value if "%" in words else words
-        for words, value in zip(_EVIDENCE, values, strict=False)
-        if value >= _WORTH_SAYING
-    ] or ["only a weak match"]
-    kind = values[-1]
-    return ", ".join([*reasons, _SHOWN["kind"] % kind] if kind < _WHOLE else reasons)

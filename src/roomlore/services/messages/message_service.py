@@ -192,6 +192,7 @@ class MessageService(Service):
         until: datetime | None = None,
         asked_at: AskedAt = None,
         conversation: bool = False,
+        neighbours: bool = False,
     ) -> SearchAnswer:
         """Return the messages that answer the query best, at most `limit` (1 to 200), best first: of the room, or
         without one of all rooms, ranked as one (at most the 200 used last, and 200,000 messages). Those that score far
@@ -204,12 +205,13 @@ class MessageService(Service):
         `degraded` say so. 'lexical' searches by words alone. `sender_ids`, `since`, `until`: if given, only messages of
         these senders, sent in [`since`, `until`), are found. Time expressions in the query are read relative to
         `asked_at`: now by default, or a time, or 'newest' for the time of the newest message; if the query contains
-        only a time, everything sent then is found. With `conversation` each hit brings the nearest messages of its
-        conversation, at most 12 with itself. Raise `InvalidInput`, `NotFound` for an unknown room,
-        `StorageUnavailable`.
+        only a time, everything sent then is found. If nothing is from then, `hint` says so, and the hits are of other
+        times. With `conversation` each hit brings the nearest messages of its conversation, at most 12 with itself;
+        with `neighbours` messages are found, too, that have none of the words but stand beside some that do. Raise
+        `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
         """
         options: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
-        options["filters"] = Filters.of(sender_ids, since, until)
+        options |= {"filters": Filters.of(sender_ids, since, until), "neighbours": neighbours}
         if viewer is None:
             if room_id is None:
                 return await self._search_rooms.search(None, query, **options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from sys import getsizeof
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from roomlore.core.search.facts import conversation as conversation_of
 from roomlore.core.search.hits import Dense, Ints, MessageFacts, Postings, SearchAnswer, SearchHit, SearchMode
 from roomlore.core.search.query import SearchQuery, read_query
 from roomlore.core.search.ranking import Ranked, before_fall, rank
+from roomlore.core.search.telling import nothing_then, why_nothing
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MeaningSearch
@@ -190,6 +191,18 @@ class Searching(Service):
             now = from_micros(max(int(sent.max()), 0))
         return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone), now=now)
 
+    def _hint(
+        self, query: SearchQuery, ranked: Sequence[Ranked], facts: MessageFacts, only: Ints | None, filters: Filters
+    ) -> str | None:
+        """Return what a person should know of an answer with these hits; None if that is nothing."""
+        missing, sentence = missing_senders(facts, filters.senders), None
+        if query.begun and all(hit.outside for hit in ranked):
+            sentence = nothing_then(query.begun, self._zone, others=bool(ranked))
+        elif not ranked and not missing:
+            since, until = filters.since, filters.until
+            sentence = why_nothing(query, facts, only, since=since, until=until, zone=self._zone)
+        return " ".join(filter(None, (sentence, missing))) or None
+
     def _measure(self, answer: SearchAnswer) -> None:
         self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
         labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
@@ -220,6 +233,7 @@ class MessageSearch(Searching):
         filters: Filters,
         asked_at: AskedAt,
         conversation: bool = False,
+        neighbours: bool = False,
     ) -> SearchAnswer:
         if not isinstance(room_id, str):
             raise InvalidInput("room_id_not_text", value=f"{room_id!r:.60}")
@@ -227,7 +241,8 @@ class MessageSearch(Searching):
         started = self._clock.monotonic()
         found = await self._found(room_id, query, asked_at, mode, filters.among)
         read, facts, dense, only = found.query, found.facts, found.dense, found.only
-        ranked = rank(read, postings=found.postings, dense=dense.found, facts=facts, limit=limit, only=only)
+        given: Any = {"dense": dense.found, "facts": facts, "limit": limit, "only": only}
+        ranked = rank(read, postings=found.postings, neighbours=neighbours, **given)
         ranked = before_fall(ranked, read, by_meaning=dense.used)
         around = conversations(ranked, facts) if conversation else {}
         messages = await self._messages(found, ranked, around)
@@ -238,7 +253,7 @@ class MessageSearch(Searching):
             hits=tuple(hit_of(hit, messages, around) for hit in ranked if hit.arrival in messages),
             times=read.spans,
             degraded=dense.problem,
-            hint=missing_senders(facts, filters.senders),
+            hint=self._hint(read, ranked, facts, only, filters),
             search_ms=1000 * (self._clock.monotonic() - started),
         )
         self._measure(answer)
@@ -368,6 +383,7 @@ def hit_of(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mappin
         score=ranked.score,
         signals=ranked.signals,
         reason=ranked.reason,
+        outside=ranked.outside,
         conversation=tuple(sorted(conversation, key=lambda message: (message.at, message.arrival))),
     )
 
@@ -405,6 +421,7 @@ class RoomsSearch(Searching):
         filters: Filters,
         asked_at: AskedAt,
         conversation: bool = False,
+        neighbours: bool = False,
         room_id: str | None = None,
     ) -> SearchAnswer:
         """Return what the viewer may see, None for all, of the messages that answer the query best. `room_id`: of this
@@ -419,7 +436,8 @@ class RoomsSearch(Searching):
         dense = await self._near(rooms, read, only, mode)
         postings = await self._postings(rooms, read)
         nearest = rooms.nearest([dense_part.found for dense_part in dense])
-        ranked = rank(read, postings=postings, dense=nearest, facts=facts, limit=limit, only=only)
+        given: Any = {"dense": nearest, "facts": facts, "limit": limit, "only": only}
+        ranked = rank(read, postings=postings, neighbours=neighbours, **given)
         used = any(dense_part.used for dense_part in dense)
         ranked = before_fall(ranked, read, by_meaning=used)
         around = conversations(ranked, facts) if conversation else {}
@@ -434,7 +452,7 @@ class RoomsSearch(Searching):
             hits=tuple(hit_of(hit, messages, around) for hit in ranked if hit.arrival in messages),
             times=read.spans,
             degraded=" ".join(problems) or None,
-            hint=missing_senders(facts, filters.senders),
+            hint=self._hint(read, ranked, facts, only, filters),
             search_ms=1000 * (self._clock.monotonic() - started),
         )
         self._measure(answer)

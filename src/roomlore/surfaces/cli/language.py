@@ -62,12 +62,15 @@ def several(count: int, singular: str, many: str, /, **values: object) -> str:
 
 
 def causes(reason: str) -> str:
-    """Return reasons of the library, which commas separate, in the user's language."""
+    """Return reasons of the library, which semicolons or commas separate, in the user's language."""
     if interface_language() != "zh":
         return reason
-    parts = _COMMA.split(reason)
-    translated_parts = [text_of(part, "zh") for part in parts]
-    return text_of(reason, "zh") if translated_parts == parts else "，".join(translated_parts)
+    return "；".join(map(_cause, reason.split("; ")))
+
+
+def _cause(reason: str) -> str:
+    text = text_of(reason, "zh")
+    return text if text != reason else "，".join(text_of(part, "zh") for part in _COMMA.split(reason))
 
 
 class Shown:

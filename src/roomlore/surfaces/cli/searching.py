@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
@@ -13,7 +14,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from roomlore.core.attachments import found_words
-from roomlore.core.dates import FAR_PAST, TimeSpan, moment
+from roomlore.core.dates import TimeSpan, moment
+from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.derived import help_of
 from roomlore.surfaces.cli.frame import frame_of, person_named, viewer_of
@@ -88,12 +90,11 @@ def search(
         show.as_json(to_jsonable(answer))
         return
     out = show.console()
-    if answer.hint:
-        typer.echo(show.inert(translated(answer.hint), 1_000), err=True)
+    hint = show.inert(translated(answer.hint or ""), 1_000)
     if not answer.hits:
-        tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
-        where = say("these rooms") if room is None else show.inert(room, 80)
-        out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
+        out.print(hint)
+    elif hint:
+        typer.echo(hint, err=True)
     if explain or conversation or ctx.info_name == "search":
         hits(answer, out, zone, headings)
     elif answer.hits:
@@ -120,9 +121,23 @@ def hits(
 ) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
     search was done. `headings`: of the threads of messages, by room and message."""
-    for rank, hit in enumerate(answer.hits, 1):
+    for rank, (above, hit) in enumerate(_by_time(answer), 1):
+        if above:
+            out.print(Text(above, "dim"))
         _hit(rank, hit, answer, out, (headings or {}).get((hit.message.room_id, hit.message.id)))
     _print_end(answer, out, zone)
+
+
+def _by_time(answer: SearchAnswer) -> Iterator[tuple[str, SearchHit]]:
+    """Yield the messages, those of the time asked for first, each with the line above it, else ''."""
+    from_then = any(not hit.outside for hit in answer.hits)
+    for hit in sorted(answer.hits, key=attrgetter("outside")):
+        yield say("From other times:") if hit.outside and from_then else "", hit
+        from_then = from_then and not hit.outside
+
+
+def _why(hit: SearchHit) -> str:
+    return causes(show.inert(hit.reason)).replace(BETWEEN, " · ")
 
 
 def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
@@ -149,9 +164,11 @@ def _answers(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     """Print an answer: each message in full, and of the first ones why."""
     shape = show.one_line(sent=None, who=10, said=None, id=None, fill="said")
     shape.columns[2].no_wrap, shape.columns[2].overflow = False, "fold"
-    for rank, hit in enumerate(answer.hits):
+    for rank, (above, hit) in enumerate(_by_time(answer)):
         message = hit.message
-        why = (f"\n{causes(show.inert(hit.reason))}", "dim italic") if rank < _REASONS else ""
+        if above:
+            shape.add_row("", "", Text(above, "dim"), "")
+        why = (f"\n{_why(hit)}", "dim italic") if rank < _REASONS else ""
         place = "" if answer.room_id else f" {show.inert(message.room_id, 80)}"
         shape.add_row(
             Text(show.clock(message.at)[5:], "dim"),
@@ -183,12 +200,8 @@ def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading:
     )
     out.print(head)
     around = [line for in_conversation in hit.conversation for line in _around(hit, in_conversation, query)]
-    thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
-    for below in (
-        *(around or [_marked_text(hit.message, query)]),
-        *thread,
-        Text(causes(show.inert(hit.reason)), "dim italic"),
-    ):
+    thread = f" · {show.heading(heading)}" if heading and heading.title else ""
+    for below in (*(around or [_marked_text(hit.message, query)]), Text(f"{_why(hit)}{thread}", "dim italic")):
         out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
     out.print()
 
@@ -224,27 +237,7 @@ def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
 
 def spoken(span: TimeSpan) -> str:
     """Return a time span in days: whole days by their dates, both included."""
-    start, end = show.local(span.start), show.local(span.end)
-    whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
-    first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
-    if span.start <= FAR_PAST:
+    first, last = ends_of(span, show.shown_zone())
+    if not first:
         return say("up to {last}", last=last)
-    if not whole:
-        last = last.removeprefix(f"{_day(start)} ")
     return first if first == last else say("{first} to {last}", first=first, last=last)
-
-
-def _day(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d")
-
-
-def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
-    yield say("fewer words, or other words")
-    if by_sender:
-        yield say("without --sender")
-    if by_time:
-        yield say("without --since and --until")
-    if mode == "lexical":
-        yield say("without --mode lexical")
-    elif answer.mode == "lexical" and not answer.degraded:
-        yield say("by meaning too: set `embeddings` (docs/how-to/search.md)")

@@ -105,6 +105,11 @@ def times_in(zone: tzinfo) -> None:
     _zone = zone
 
 
+def shown_zone() -> tzinfo:
+    """Return the zone in which times are shown."""
+    return _zone
+
+
 def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
     """Return the moment in the zone, by default that in which times are shown; unchanged at the calendar's ends, if the
     conversion is not possible."""

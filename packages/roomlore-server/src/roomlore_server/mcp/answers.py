@@ -99,6 +99,9 @@ class SearchMessages(Arguments):
 
     query: Query
     room_id: Id | None = Field(None, description="Id or name; by default all rooms.")
+    sender_ids: list[Id] | None = None
+    since: str | None = Field(None, max_length=200, description="A time, such as 'yesterday'.")
+    until: str | None = None
     limit: int = Field(5, ge=1, le=MAX_FOUND)
 
 
@@ -168,7 +171,7 @@ class Answer(BaseModel):
 class UserTextAnswer(Answer):
     """An answer with texts of people."""
 
-    notice: Text = Field(default=NOTICE, description="How to take what is in it.")
+    notice: Text = Field(default=NOTICE)
 
 
 class MemoryView(BaseModel):
@@ -281,6 +284,7 @@ class FoundMessage(BaseModel):
     text: Text
     cut: Literal[True] | None = Field(default=None, description="The text goes on.")
     score: float
+    why: Text
     thread: Text | None = Field(default=None, description="The title of its thread.")
 
 
@@ -381,6 +385,7 @@ def found_message(hit: SearchHit, thread: str | None) -> FoundMessage:
         text=text,
         cut=cut or None,
         score=round(hit.score, 4),
+        why=shortened(hit.reason, _REASON_BYTES)[0],
         thread=label(thread or ""),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -114,14 +115,26 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
 
 async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
     room_id = None if wanted.room_id is None else await visitor.room(wanted.room_id)
-    answer = await visitor.lore.messages.search(room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
+    answer = await visitor.lore.messages.search(
+        room_id,
+        wanted.query,
+        limit=wanted.limit,
+        viewer=visitor.viewer,
+        sender_ids=wanted.sender_ids,
+        since=_time(visitor.lore, "since", wanted.since),
+        until=_time(visitor.lore, "until", wanted.until),
+    )
     by_room: dict[str, list[str]] = {}
     for hit in answer.hits:
         by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
     titles = {room: await _threads(visitor, room, its) for room, its in by_room.items()}
     hits = [answers.found_message(hit, titles[hit.message.room_id].get(hit.message.id)) for hit in answer.hits]
-    hint = answer.hint or (None if hits else "Nothing fits: try other words.")
-    return answers.FoundMessages(messages=fitting(hits), degraded=answer.degraded, hint=hint)
+    return answers.FoundMessages(messages=fitting(hits), degraded=answer.degraded, hint=answer.hint)
+
+
+def _time(lore: Lore, name: str, words: str | None) -> datetime | None:
+    """Return the time that the words name. Raise `InvalidInput`."""
+    return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge="start") if words else None
 
 
 async def listed(visitor: Visitor, wanted: Any) -> answers.MemoryPage:
@@ -222,8 +235,7 @@ async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList
 
 async def digest(visitor: Visitor, wanted: Any) -> answers.DigestBlock:
     """Give the messages' own sentences: who asks is a model itself."""
-    zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
-    since = moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None
+    zone, since = visitor.lore.settings.search.zone, _time(visitor.lore, "since", wanted.since)
     given = given_of(DIGEST, wanted) | {"room": await visitor.room(wanted.room_id), "since": since, "mode": "offline"}
     digest_made = await DIGEST(visitor.lore, visitor.viewer, **given)
     return answers.DigestBlock(
