@@ -127,7 +127,7 @@ async def test_modes(monkeypatch):
     async with roomlore.open("sqlite://", background=False) as lore:
         await lore.messages.add(messages())
         assert (await lore.digest("team", since=START)).degraded is None
-        with pytest.raises(ModelUnavailable, match="'offline'"):
+        with pytest.raises(ModelUnavailable, match="'rules'"):
             await lore.digest("team", since=START, mode="llm")
 
 
