@@ -228,7 +228,9 @@ class MessageService(Service):
             answer = await self._search_rooms.search(viewer, query, room_id=room_id, **options)
         else:
             answer = await self._search.search(room_id, query, **options)
-        return replace(answer, hint=f"{unknown} {answer.hint or ''}".strip()) if unknown else answer
+        if not unknown:
+            return answer
+        return replace(answer, hint=f"{unknown} {answer.hint}" if answer.hits and answer.hint else unknown)
 
     async def edit(
         self,
