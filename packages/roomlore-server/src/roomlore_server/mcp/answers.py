@@ -98,9 +98,9 @@ class SearchMessages(Arguments):
     """The search."""
 
     query: Query
-    room_id: Id | None = Field(None, description="Id or name; by default all rooms.")
+    room_id: Id | None = Field(None, description="Id or name; all by default.")
     sender_ids: list[Id] | None = None
-    since: str | None = Field(None, max_length=200, description="A time, such as 'yesterday'.")
+    since: str | None = Field(None, max_length=200, description="A time.")
     until: str | None = None
     limit: int = Field(5, ge=1, le=MAX_FOUND)
 
