@@ -548,10 +548,7 @@ def terms(text: str) -> list[str]:
 # A letter that is neither of English nor Chinese.
 _OTHER_SCRIPT = lazy_pattern(r"[\u00c0-\u1fff\u2c00-\u2ddf\u3041-\u318e\u31f0-\u31ff\ua4d0-\ud7af\uff66-\uffdc]")
 # A word of a question that is none of its answer; those of Chinese have weights of their own.
-_FRAMING = lazy_pattern(
-    lexicon.alternatives("interrogative", *(language for language in lexicon.languages() if language != "zh")),
-    re.IGNORECASE,
-)
+_FRAMING = lazy_pattern(lexicon.alternatives("interrogative", "others"), re.IGNORECASE)
 
 
 def in_other_script(text: str) -> bool:

@@ -102,25 +102,19 @@ class _Language:
 
 
 @cache
-def _entries() -> Mapping[str, Mapping[str, Any]]:
-    entries = lexicon.languages()
-    return {language: lexicon.values("times", language) for language in entries if "times" in entries[language]}
-
-
-@cache
 def _hints() -> Mapping[str, frozenset[str]]:
-    return {language: frozenset(entry["hints"].split()) for language, entry in _entries().items() if "hints" in entry}
+    return {language: frozenset(usual.split()) for language, usual in lexicon.values("time_hint", "signs").items()}
 
 
 @cache
 def _scripts() -> Mapping[str, re.Pattern[str]]:
-    scripts = {language: entry["script"] for language, entry in _entries().items() if "script" in entry}
+    scripts = lexicon.values("time_script", "signs")
     return {language: lazy_pattern(_plain(script)) for language, script in scripts.items()}
 
 
 @cache
 def _language(name: str) -> _Language:
-    entry = _entries()[name]
+    entry = lexicon.values("times", name)
     starts = _plain(entry["starts"]) if "starts" in entry else ""
     opening = rf"(?={starts})" if starts else r"(?<!\w)(?<![0-9][.,:/-])"
     closing = "" if name in ("ja", "ko") else r"(?![\w%€$£])(?!['-]\w)"
