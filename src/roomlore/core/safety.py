@@ -131,7 +131,7 @@ def importance(text: str) -> float:
     folded = head(text)
     if _QUESTION.search(folded):
         return 0.0
-    if is_grave(folded) or is_medication(folded) or forbids(folded) or _STOP.search(folded) or _AMOUNT.search(folded):
+    if _concerns_safety(folded) or _STOP.search(folded) or _AMOUNT.search(folded):
         return SAFETY
     if asks(folded) or greets(folded):
         return 0.0

@@ -385,9 +385,8 @@ def _add_pending(by_place: dict[int, str], words: Sequence[str], pending: Sequen
                 found.setdefault(place, []).append(int(arrival))
     for place, arrivals in found.items():
         indexed = by_place.get(place)
-        if indexed and _arrival(indexed.rpartition(",")[2]) > min(
-            arrivals
-        ):  # the version before has indexed later ones
+        # The version before may have indexed later ones.
+        if indexed and _arrival(indexed.rpartition(",")[2]) > min(arrivals):
             arrivals += map(_arrival, indexed.split(","))
             indexed = None
         listed = ",".join(map(str, sorted(arrivals)))

@@ -12,12 +12,12 @@ is loaded at the first of them, and accents in its forms are optional.
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, cast
 
+from roomlore.core.folding import unaccented
 from roomlore.core.patterns import LazyPattern, lazy_pattern
 
 # It matches nothing.
@@ -29,7 +29,6 @@ _ACCENTED = lazy_pattern(r"\[[^\]]*\]|[^\W\d_a-zA-Z]")
 # A run of letters.
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _SIGNS = "signs"
-_LIGATURES = {"œ": "oe", "æ": "ae"}
 _READ, _SHORT = 400, 40
 """The characters at the beginning of a text that tell its languages, and those of a short text."""
 
@@ -217,7 +216,9 @@ def _japanese() -> re.Pattern[str]:
 def _vocabulary() -> Mapping[str, frozenset[str]]:
     """Return the words by which each language is known, with and without their accents."""
     lists = [(name, _split((held,))) for name, held in values("spoken", _SIGNS).items() if name in _names()]
-    return {language: frozenset((*held, *(_plain(word) for word in held if len(word) > 1))) for language, held in lists}
+    return {
+        language: frozenset((*held, *(unaccented(word) for word in held if len(word) > 1))) for language, held in lists
+    }
 
 
 @cache
@@ -245,11 +246,6 @@ def _split(lists: Iterable[str | Sequence[str]]) -> list[str]:
     return [word for items in lists for word in (items.split() if isinstance(items, str) else items)]
 
 
-def _plain(word: str) -> str:
-    """Return a word without its accents."""
-    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
-
-
 def _forms(language: str, name: str, key: str) -> str:
     """Return forms of an entry as alternatives, with those of the entries that they name."""
     joined = "|".join(_entry(language, name).get(key, "").splitlines())
@@ -264,7 +260,9 @@ def _either(written: re.Match[str]) -> str:
     if letters[0] == "[":
         at = 2 if letters[1] == "^" else 1
         return (
-            letters[:at] + "".join(_plain(each) for each in letters if each > "\x7f" and each.isalpha()) + letters[at:]
+            letters[:at]
+            + "".join(unaccented(each) for each in letters if each > "\x7f" and each.isalpha())
+            + letters[at:]
         )
-    plain = _LIGATURES.get(letters) or _plain(letters)
+    plain = unaccented(letters)
     return f"(?:{letters}|{plain}e?)" if letters in "äöü" else f"(?:{letters}|{plain})"
