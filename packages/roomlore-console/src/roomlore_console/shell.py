@@ -51,7 +51,7 @@ _READ = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """What a search is limited to: a room, a person, the days from `since` to `until`, both included; '' for all."""
+    """The limits of a search: a room, a person, the days from `since` to `until`, both included; '' for all."""
 
     room: str = ""
     who: str = ""

@@ -152,7 +152,7 @@ _LABEL = lazy_pattern(r"[^\W\d_][^\d\n.!?。।:،,\u200e\"“”„«»]{2,39}"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a text before it is read. `bracketed`, `marked`: as in `Stamp`. `marks_lines`: True if the chat
+    """The facts by which a text is read. `bracketed`, `marked`: as in `Stamp`. `marks_lines`: True if the chat
     has stamps that are marked. `sender`: who has sent it. `labels`: labels in angle brackets that the chat repeats, in
     lower case. `group`: True if the group speaks."""
 

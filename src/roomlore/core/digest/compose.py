@@ -105,7 +105,7 @@ class _Weighed:
 
     @cached_property
     def reasons(self) -> Mapping[int, Why]:
-        """What its messages are shown for, by arrival."""
+        """The reasons for which its messages are shown, by arrival."""
         talk = self.talk
         named: dict[Why, tuple[Entry, ...]] = {
             "mentions": self.mentioning[:1],
@@ -117,7 +117,7 @@ class _Weighed:
 
     @cached_property
     def besides(self) -> tuple[Entry, ...]:
-        """What waits, is open or was decided, beside its first line."""
+        """The messages that wait, are open or decide, beside its first line."""
         points = (*self.waiting, *self.talk.open_questions, *self.talk.decisions[::-1])
         by_arrival = {entry.message.arrival: entry for entry in points if entry is not self.key[0]}
         return tuple(by_arrival.values())

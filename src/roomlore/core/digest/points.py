@@ -1,4 +1,4 @@
-"""What a span settles and what it leaves: questions without an answer, requests that wait for a person, decisions."""
+"""Find what is decided in a span of messages, and what is open: questions without an answer, requests that wait."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta

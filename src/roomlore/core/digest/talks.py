@@ -49,7 +49,7 @@ class Talk:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many of its messages have each keyword."""
+        """The number of its messages with each keyword."""
         return Counter(chain.from_iterable(entry.features.keywords for entry in self.entries))
 
     @cached_property

@@ -65,7 +65,7 @@ def _zeros(rows: int, columns: int) -> Floats:
 
 
 class RowWriter(Protocol):
-    """What writes an entry into the arrays of a window in place of numpy: a `LinkKernel`."""
+    """Writes an entry into the arrays of a window in place of numpy: a `LinkKernel`."""
 
     def write(
         self,

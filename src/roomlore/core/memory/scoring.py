@@ -423,7 +423,7 @@ def _meanings() -> Mapping[str, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What each memory has of a question's terms. `shares`: of their worth, in [0, 1]; `meant`: the same, counting a
+    """The terms of a question that each memory has. `shares`: of their worth, in [0, 1]; `meant`: the same, counting a
     term for which it has another word of the same meaning; `worth`: that, not divided; `rarest`: it has the term of the
     greatest worth."""
 
