@@ -60,6 +60,7 @@ from roomlore.core.search.hits import FactRows
 from roomlore.core.sessions import window as turns
 from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
+from roomlore.surfaces import excerpts
 from roomlore.surfaces.cli import show
 from roomlore_console import frame
 from roomlore_importers import (
@@ -461,8 +462,8 @@ READERS: dict[str, Reader] = {
     "surfaces.cli.show:inert_piece": show.inert_piece,
     "surfaces.cli.show:reason": lambda text: show.reason(text, wide=False),
     "surfaces.cli.show:padded": lambda text: show.padded(text, 20),
-    "surfaces.cli.show:excerpt": lambda text: show.excerpt(text, show.matches(text, "tea 茶叶"), 200),
-    "surfaces.cli.show:matches": lambda text: show.matches(text, text[:400]),
+    "surfaces.excerpts:excerpt": lambda text: excerpts.excerpt(text, excerpts.matches(text, "tea 茶叶"), 200),
+    "surfaces.excerpts:matches": lambda text: excerpts.matches(text, text[:400]),
     "surfaces.mcp.answers:sendable": fitting.sendable,
     "surfaces.mcp.answers:shortened": lambda text: fitting.shortened(text, len(text)),
 }
@@ -501,7 +502,7 @@ _TEXTS = frozenset(
 )
 
 
-_SURFACES = ("roomlore.surfaces.cli.show",)
+_SURFACES = ("roomlore.surfaces.cli.show", "roomlore.surfaces.excerpts")
 
 
 def text_functions() -> Iterator[str]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.text import truncate
-from roomlore.surfaces.cli.show import TextSpan, excerpt, matches
+from roomlore.surfaces.excerpts import TextSpan, excerpt, matches
 
 CASES = [
     ("Deployed twice, deploys again", "deploy", ["Deployed", "deploys"]),

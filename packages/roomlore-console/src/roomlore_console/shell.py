@@ -19,7 +19,7 @@ from roomlore.core.models import Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.ports.audience import rooms_shown
-from roomlore.surfaces.cli.show import excerpt, matches
+from roomlore.surfaces.excerpts import excerpt, matches
 from roomlore.surfaces.people_named import answer_with_people_named, with_people_named
 from roomlore.wiring import Lore
 from roomlore_console.frame import NoViewer, Page, Tongue, clipped, compile_pages, in_tongue, visible

@@ -16,6 +16,7 @@ from rich.text import Text
 from roomlore.core.attachments import found_words
 from roomlore.core.dates import TimeSpan, moment
 from roomlore.core.search.telling import BETWEEN, ends_of
+from roomlore.surfaces import excerpts
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.derived import help_of
 from roomlore.surfaces.cli.frame import frame_of, person_named, viewer_of
@@ -218,7 +219,7 @@ def _around(hit: SearchHit, message: StoredMessage, query: str) -> Iterator[Text
 def _marked_text(message: StoredMessage, query: str) -> Text:
     """Return the message with the words of the query marked; of a long one the part with most of them."""
     text = show.inert(f"{message.text} {found_words(message)}".rstrip(), _READ)
-    shown, places = show.excerpt(text, show.matches(text, query), _SHOWN)
+    shown, places = excerpts.excerpt(text, excerpts.matches(text, query), _SHOWN)
     marked = Text(shown or say("(no text)"), "" if shown else "dim")
     for place in places:
         marked.stylize(_MARKED, *place)
