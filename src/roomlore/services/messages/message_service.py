@@ -230,7 +230,9 @@ class MessageService(Service):
             answer = await self._search.search(room_id, query, **options)
         if not unknown:
             return answer
-        return replace(answer, hint=f"{unknown} {answer.hint}" if answer.hits and answer.hint else unknown)
+        # Why nothing is found for somebody unknown is that; but senders may be misspelt as well.
+        more = answer.hint if answer.hits or options["filters"].senders else None
+        return replace(answer, hint=" ".join(filter(None, (unknown, more))))
 
     async def edit(
         self,
