@@ -118,6 +118,13 @@ async def test_nothing_found_says_why_and_what_to_try_in_both_languages(lore):
         assert answer.hint == "No messages are here yet: add or import some."
 
 
+async def test_messages_of_then_without_the_words_are_not_said_to_be_missing(lore):
+    answer = await lore.messages.search("shed", "xylophone this week", asked_at=datetime(2024, 5, 9, tzinfo=UTC))
+    assert answer.hits == ()
+    assert answer.hint == "Nothing from “this week” (2024-05-06 – 2024-05-12) has your words."
+    assert text_of(answer.hint, "zh").endswith("的消息里没有你用的词。")
+
+
 async def test_nothing_from_then_is_said_above_the_hits_of_other_times(lore):
     for query in ("key last month", "key 上个月"):
         answer = await lore.messages.search("shed", query, asked_at=datetime(2024, 5, 9, tzinfo=UTC))

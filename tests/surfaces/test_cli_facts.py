@@ -181,6 +181,7 @@ def test_a_fact_that_has_ended_is_listed_when_asked_for():
     search = ("memory", "search", ANNA, "Rome", "--threshold", "0", "--json")
     assert json.loads(run(*search).stdout)["hits"] == []
     assert len(json.loads(run(*search, "--ended").stdout)["hits"]) == 1
+    assert run("recall", ANNA, "--ended").stdout.splitlines()[0].endswith("(ended)")
     assert "the end of 2024-05-01" in run("memory", "show", made["memory_id"]).stdout
     for words, days in (
         ("tomorrow", 1),

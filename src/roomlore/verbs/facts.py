@@ -142,7 +142,7 @@ _CONTENT = (
         "said_by",
         Many(Id(), MAX_PEOPLE),
         "The ids of those who said it, beside the senders of the sources.",
-        "说过它的人的 id，来源消息的发送者除外。",
+        "说过它的人的 id，来源消息的发送者已包括在内，不用再写。",
         (),
     ),
     Argument(

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 
+import numpy as np
+
 from roomlore.core.dates import FAR_PAST, TimeSpan
-from roomlore.core.search.facts import chosen, from_micros
+from roomlore.core.search.facts import chosen, from_micros, to_micros
 from roomlore.core.search.hits import Ints, MessageFacts
 from roomlore.core.search.query import SearchQuery
 
@@ -44,11 +46,19 @@ def _held(words: Sequence[str]) -> str:
     return f"has your words: {some}" if len(words) > 1 else f"has your word: {some}"
 
 
-def nothing_then(spans: Sequence[TimeSpan], zone: tzinfo, *, others: bool) -> str:
-    """Return the sentences that say that nothing is from the times asked for. `others`: messages of other times were
-    found."""
-    times = ", ".join(f"“{span.text[:_LONGEST_TIME]}” ({_days(span, zone)})" for span in spans)
-    return f"Nothing is from {times}." + (" What follows is from other times." if others else "")
+def nothing_then(query: SearchQuery, facts: MessageFacts, only: Ints | None, zone: tzinfo, *, others: bool) -> str:
+    """Return the sentences that say that nothing was found from the times asked for, or that nothing is from them.
+    `only` as in `why_nothing`. `others`: messages of other times were found."""
+    times = ", ".join(f"“{span.text[:_LONGEST_TIME]}” ({_days(span, zone)})" for span in query.begun)
+    searched = facts.senders >= 0
+    if only is not None:
+        searched &= np.isin(facts.arrivals, only)
+    at = facts.sent_at[searched]
+    if any(((to_micros(span.start) <= at) & (at < to_micros(span.end))).any() for span in query.begun):
+        sentence = f"Nothing from {times} has your words."
+    else:
+        sentence = f"Nothing is from {times}."
+    return sentence + (" What follows is from other times." if others else "")
 
 
 def _days(span: TimeSpan, zone: tzinfo) -> str:

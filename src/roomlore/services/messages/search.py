@@ -197,7 +197,7 @@ class Searching(Service):
         """Return what a person should know of an answer with these hits; None if that is nothing."""
         missing, sentence = missing_senders(facts, filters.senders), None
         if query.begun and all(hit.outside for hit in ranked):
-            sentence = nothing_then(query.begun, self._zone, others=bool(ranked))
+            sentence = nothing_then(query, facts, only, self._zone, others=bool(ranked))
         elif not ranked and not missing:
             since, until = filters.since, filters.until
             sentence = why_nothing(query, facts, only, since=since, until=until, zone=self._zone)

@@ -346,7 +346,7 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
 async def _show_search(lore: Lore, answer: MemoryAnswer, _: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
-    show_memories.recalled(answer.hits, out, zone)
+    show_memories.recalled(answer.hits, out, lore.now(), zone)
     if answer.nothing:
         out.print(f"{say('Nothing found.')} {translated(answer.nothing)}")
     if answer.degraded:

@@ -15,6 +15,7 @@ from roomlore.verbs import plain as verbs
 from roomlore.verbs.recall import RECALL
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from zoneinfo import ZoneInfo
 
     from roomlore.core.models import AddReport
@@ -71,19 +72,19 @@ def recall(
         memory.list_scopes(ctx, as_json)
         return
 
-    async def work(lore: Lore) -> tuple[Recollection, ZoneInfo]:
+    async def work(lore: Lore) -> tuple[Recollection, datetime, ZoneInfo]:
         scopes = [await scope_named(lore, scope) for scope in asked]
         said = [{"role": "user", "content": " ".join(question)}] if question else []
         whom = await viewer_of(lore, viewer)
         how = {"max_tokens": max_tokens, "include_ended": ended}
-        return await RECALL(lore, whom, scopes=scopes, messages=said, **how), lore.settings.search.zone
+        return await RECALL(lore, whom, scopes=scopes, messages=said, **how), lore.now(), lore.settings.search.zone
 
-    recollection, zone = frame_of(ctx).run(work)
+    recollection, now, zone = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(recollection))
         return
     out = show.console()
-    show_memories.recalled(recollection.facts, out, zone)
+    show_memories.recalled(recollection.facts, out, now, zone)
     if recollection.degraded:
         out.print(say("degraded: {why}", why=causes(show.inert(recollection.degraded))))
     counts = {"count": len(recollection.facts), "total": recollection.considered, "tokens": recollection.tokens}

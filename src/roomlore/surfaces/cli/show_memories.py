@@ -239,11 +239,11 @@ def listed(memory_: Memory, now: datetime, zone: ZoneInfo) -> str:
     return f"{held(memory_, zone)}{mark}"
 
 
-def recalled(facts: Iterable[Recalled | MemoryHit], out: Console, zone: ZoneInfo) -> None:
+def recalled(facts: Iterable[Recalled | MemoryHit], out: Console, now: datetime, zone: ZoneInfo) -> None:
     """Print facts in their order, each with its score."""
     for fact in facts:
         head = Text.assemble((f"{fact.score:.2f}  ", "green"), (f"{short(fact.memory.memory_id)}  ", "yellow"))
-        out.print(Text.assemble(head, statement(held(fact.memory, zone))))
+        out.print(Text.assemble(head, statement(listed(fact.memory, now, zone))))
 
 
 def memory(memory_: Memory, now: datetime, out: Console, zone: ZoneInfo) -> None:
