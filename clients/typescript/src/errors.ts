@@ -61,7 +61,8 @@ const TEXTS = {
 
 /** Return the error of a request that roomlore answered with no problem of its own. */
 export function failure(code: keyof typeof TEXTS.en, url: string, why: unknown, language: Language, status = 0): RoomloreError {
-  const cause = why instanceof Error && why.cause instanceof Error ? why.cause : why;
-  const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
+  const cause = (why instanceof Error && why.cause) || why;
+  // A connection that was refused at several addresses has no message.
+  const reason = cause instanceof Error ? cause.message || String((cause as { code?: unknown }).code ?? cause.name) : String(cause);
   return new RoomloreError({ type: code, detail: TEXTS[language][code](url, reason), status }, undefined, why);
 }

