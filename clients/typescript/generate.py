@@ -26,13 +26,13 @@ _ARGUMENTS = (
     "--root-types-no-schema-prefix",
     "--default-non-nullable=false",  # A field with a default may be left out of a request.
 )
-_HEAD = '''/** Made by `make client` from the OpenAPI document. */
+_HEAD = """/** Made by `make client` from the OpenAPI document. */
 
 import { Caller, type CallOptions } from "../caller.ts";
 import type { Answer, Given, Item } from "../types.ts";
 
 export abstract class Operations extends Caller {
-'''
+"""
 
 
 def document() -> dict[str, Any]:
