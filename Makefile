@@ -51,7 +51,7 @@ format: setup
 
 # Kills and outages, browsers, bots, benches, executed pages, long properties, and packages that are built and installed:
 # a few tests that take as long as all others. `make ci` runs them.
-LONG := bench bots browser clients docs faults packages properties quality site
+LONG := bench bots browser docs faults packages properties quality site typescript
 # More workers than processors, since many tests wait. A worker that has nothing left takes from the others.
 PYTEST := $(BIN)/pytest --dist worksteal --numprocesses
 

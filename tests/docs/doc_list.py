@@ -18,7 +18,7 @@ SYNTAX = "the form of a command, with words for what to put there"
 BENCH = "takes minutes to hours; its name and options are checked"
 DOCKER = "needs Docker and images from elsewhere; files, services and commands of ours are checked"
 PROGRAM = "needs another program, which a test runs the plugin without"
-NPM = "fetches packages from npm; tests/clients builds and installs the same with those of its lock file"
+NPM = "fetches packages from npm; tests/typescript builds and installs the same with those of its lock file"
 LOCK = "asks a package index; part of a longer command"
 
 
