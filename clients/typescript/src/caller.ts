@@ -40,6 +40,8 @@ export abstract class Caller {
 
   constructor(options: ClientOptions = {}) {
     this.#url = new URL(options.url ?? "http://127.0.0.1:8765").href.replace(/\/+$/, "");
+    // The error of fetch would tell the key.
+    if (/[^\x20-\x7e]/.test(options.apiKey ?? "")) throw new TypeError("apiKey has a character that no key has");
     this.#options = options;
     this.#language = options.language ?? "en";
   }
@@ -81,8 +83,12 @@ export abstract class Caller {
   async *#lines(wanted: Wanted): AsyncGenerator<string, void> {
     const { deadline } = wanted;
     try {
-      const { body } = await this.#answer(wanted, (response) => Promise.resolve(response));
-      if (body !== null) yield* linesOf(body, () => deadline.renew());
+      const { headers, body, status } = await this.#answer(wanted, (response) => Promise.resolve(response));
+      const kind = headers.get("Content-Type") ?? "";
+      if (body === null || !/^(text\/event-stream|application\/x-ndjson)\b/.test(kind)) {
+        throw failure("unreadable-answer", this.#url, kind, this.#language, status);
+      }
+      yield* linesOf(body, deadline);
     } catch (error) {
       throw error instanceof RoomloreError ? error : this.#failure(error, deadline, "broken-off");
     } finally {
@@ -175,7 +181,7 @@ class Deadline {
     this.ms = Math.min(ms, LONGEST_MS);
     this.outer = outer;
     this.signal = outer === undefined ? this.#own.signal : AbortSignal.any([outer, this.#own.signal]);
-    this.renew();
+    this.begin();
   }
 
   get left(): number {
@@ -186,7 +192,7 @@ class Deadline {
     return this.#own.signal.aborted;
   }
 
-  renew(): void {
+  begin(): void {
     clearTimeout(this.#timer);
     this.#until = Date.now() + this.ms;
     this.#timer = setTimeout(() => this.#own.abort(), this.ms);

@@ -2,16 +2,21 @@
 
 export type ServerEvent = { event: string; data: string };
 
-/** Yield the lines of a body. `heard` is called for each piece of it. Who stops reading closes the connection. */
-export async function* linesOf(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<string, void> {
+/** Yield the lines of a body. `clock` runs while its next piece is waited for, and not while the reader is busy. Who stops
+ * reading closes the connection. */
+export async function* linesOf(
+  body: ReadableStream<Uint8Array>,
+  clock: { begin(): void; end(): void },
+): AsyncGenerator<string, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   try {
     for (let done = false; !done; ) {
+      clock.begin();
       const read = await reader.read();
+      clock.end();
       done = read.done;
-      heard();
       const piece = decoder.decode(read.value, { stream: !done });
       rest += piece;
       if (!/[\r\n]/.test(piece)) continue;

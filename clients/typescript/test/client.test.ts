@@ -104,8 +104,12 @@ test("a reply comes piece by piece, and ends when nobody reads on", async () => 
   }
   assert.match(text, /^A long story\. /);
   const ending = new AbortController();
-  const aborted = events(lore.streamReply({ room_id, message: { id: "s2", sender_id: "ann", text: "Another story" } }, { signal: ending.signal }));
-  setTimeout(() => ending.abort(new Error("enough")), 1500);
+  const message = { id: "s2", sender_id: "ann", text: "Another story" };
+  const aborted = async (): Promise<void> => {
+    for await (const { event } of lore.streamReply({ room_id, message }, { signal: ending.signal })) {
+      if (event === "text") ending.abort(new Error("enough"));
+    }
+  };
   await assert.rejects(aborted, { message: "enough" });
   for (let tries = 0; tries < 100; tries++) {
     const { messages } = await lore.listMessages({ room_id });
@@ -122,6 +126,7 @@ test("the key and the language are sent, and the path of the url is kept", async
     [asked[0]?.url, asked[0]?.headers.authorization, asked[0]?.headers["accept-language"]],
     ["/under/health/live", "Bearer key-1", "zh"],
   );
+  assert.throws(() => new Roomlore({ apiKey: "secret\n" }), (error: Error) => !error.message.includes("secret"));
 });
 
 const LATER = { "Retry-After": "0" };
@@ -162,14 +167,15 @@ test("time limits and signals end a request", async (context) => {
   assert.deepEqual([late.code, late.status, late.temporary], ["timeout", 0, true]);
   await assert.rejects(client.live({}, { signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
   await assert.rejects(client.live({}, { signal: AbortSignal.abort() }), { name: "AbortError" });
-  const { client: slow, asked } = await served(context, [problem(503, { "Retry-After": "1" })]);
-  await assert.rejects(slow.live({}, { signal: AbortSignal.timeout(100) }), { name: "TimeoutError" });
+  const { client: slow, asked } = await served(context, [problem(503, { "Retry-After": "9" })]);
+  await assert.rejects(slow.live({}, { signal: AbortSignal.timeout(2000) }), { name: "TimeoutError" });
   assert.equal(asked.length, 1);
 });
 
 test("no roomlore at the url: says so in both languages", async (context) => {
   const { client } = await served(context, [(response) => void response.writeHead(200, { "Content-Type": "text/html" }).end("<html>")]);
   assert.equal((await errorOf(client.live())).code, "unreadable-answer");
+  assert.equal((await errorOf(events(client.streamReply(QUESTION)))).code, "unreadable-answer");
   const { client: proxy } = await served(context, [(response) => void response.writeHead(404).end("<html>")]);
   const notThere = await errorOf(proxy.live());
   assert.deepEqual([notThere.code, notThere.status], ["unreadable-answer", 404]);
@@ -198,16 +204,23 @@ for (const [what, pieces, expected] of STREAMS) {
 }
 
 test("the time limit of a stream begins anew with each piece", async (context) => {
-  const pieces = [...Array<string>(20).fill(": still there\n\n"), DONE];
+  const pieces = ["event: text\ndata: {}\n\n", ...Array<string>(75).fill(": still there\n\n"), DONE];
   const { client } = await served(context, [(response) => void streaming(...pieces)(response)]);
-  assert.deepEqual(await events(client.streamReply(QUESTION, { timeoutMs: 250 })), ["done"]);
-  const { client: silent } = await served(context, [(response) => void response.writeHead(200).write(": hello\n\n")]);
+  assert.deepEqual(await events(client.streamReply(QUESTION, { timeoutMs: 1000 })), ["text", "done"]);
+  for await (const { event } of client.streamReply(QUESTION, { timeoutMs: 1000 })) {
+    await sleep(event === "done" ? 0 : 1500);
+  }
+  const { client: silent } = await served(context, [(response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" }).write(": hello\n\n");
+  }]);
   assert.equal((await errorOf(events(silent.streamReply(QUESTION, { timeoutMs: 100 })))).code, "timeout");
 });
 
 test("lines are read as they come, also a very long one", async (context) => {
   const record = { context_id: "c", llm_response: "x".repeat(3_000_000) };
-  const { client } = await served(context, [(response) => void response.writeHead(200).end(`${JSON.stringify(record)}\n{"context_id":"d"}`)]);
+  const { client } = await served(context, [(response) => {
+    response.writeHead(200, { "Content-Type": "application/x-ndjson" }).end(`${JSON.stringify(record)}\n{"context_id":"d"}`);
+  }]);
   const read: string[] = [];
   for await (const { context_id } of client.exportUsage()) read.push(context_id);
   assert.deepEqual(read, ["c", "d"]);

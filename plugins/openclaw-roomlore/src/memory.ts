@@ -45,7 +45,7 @@ export class RoomMemory {
   /** Show nothing that was said in the room until now. It stays stored, and memories stay. A room in which nothing was
    * said is left alone. */
   reset(roomId: string, userId: string): void {
-    const session = { conversation_id: roomId, viewer: `room:${roomId}` };
+    const session = { conversation_id: roomId, viewer: inRoom(roomId).viewer };
     this.#queue.then(async () => {
       const made = await orNull(this.#client.createSession({ ...session, user_id: userId }));
       if (made !== null) await this.#client.resetSession(session);
@@ -92,7 +92,7 @@ export class RoomMemory {
 
   /** Return the arrival of the last message before the last reset of the room, 0 without one. */
   async #resetAt(roomId: string, signal: AbortSignal): Promise<number> {
-    const session = { conversation_id: roomId, viewer: `room:${roomId}` };
+    const session = { conversation_id: roomId, viewer: inRoom(roomId).viewer };
     const made = await orNull(this.#client.listCheckpoints(session, { signal }));
     return Math.max(0, ...(made?.checkpoints ?? []).filter((one) => one.kind === "reset").map((one) => one.covers_arrival));
   }

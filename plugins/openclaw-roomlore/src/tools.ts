@@ -69,7 +69,7 @@ export function memoryForget(ctx: OpenClawPluginToolContext, turns: Turns, clien
 
 async function forgetMemory(client: Roomlore, heard: Heard, memoryId: string): Promise<string> {
   const { room_id: room, sender_id: person } = heard.message;
-  const known = { memory_id: memoryId, viewer: `room:${room}` };
+  const known = { memory_id: memoryId, viewer: inRoom(room).viewer };
   const memory = await orNull(client.getFact(known));
   if (!memory) return `There is no memory ${memoryId}.`;
   if (memory.scope !== `user:${person}` && memory.scope !== `group:${room}`) {
