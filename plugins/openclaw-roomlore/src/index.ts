@@ -1,14 +1,15 @@
 /** roomlore for OpenClaw: hears every message, and tells the model what matters for the one it answers. */
 
 import type { OpenClawPluginApi, OpenClawPluginDefinition } from "openclaw/plugin-sdk/plugin-entry";
-import { Client } from "./client.ts";
 import { heardOf } from "./heard.ts";
 import { answerOf, RoomMemory, textsOf } from "./memory.ts";
+import { Roomlore } from "./roomlore.ts";
 import { settingsOf, type Settings } from "./settings.ts";
 import { memoryForget, memorySearch } from "./tools.ts";
 import { Turns } from "./turns.ts";
 
 const CLOSING_MS = 4000;
+const REQUEST_MS = 30_000;
 
 const plugin: OpenClawPluginDefinition = {
   id: "openclaw-roomlore",
@@ -54,7 +55,7 @@ function register(api: OpenClawPluginApi): void {
   api.registerTool((ctx) => memoryForget(ctx, turns, client), { name: "memory_forget" });
 }
 
-type Shared = { settings: Settings; client: Client; memory: RoomMemory; turns: Turns; end: () => Promise<void> };
+type Shared = { settings: Settings; client: Roomlore; memory: RoomMemory; turns: Turns; end: () => Promise<void> };
 
 const SHARED = Symbol.for("openclaw-roomlore");
 
@@ -67,7 +68,9 @@ function sharedOf(api: OpenClawPluginApi): Shared {
   const found = all.get(key);
   if (found !== undefined) return found;
   const settings = settingsOf(api.pluginConfig);
-  const client = new Client(settings);
+  const { url, apiKey } = settings;
+  // What is stored is sent again by the queue, and an answer does not wait for a second try.
+  const client = new Roomlore({ url, apiKey, retries: 0, timeoutMs: REQUEST_MS });
   const memory = new RoomMemory(client, settings, api.logger);
   const end = async (): Promise<void> => {
     all.delete(key);

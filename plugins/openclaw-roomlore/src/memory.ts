@@ -1,20 +1,20 @@
 /** What the plugin does with roomlore: it stores what is heard, and says what matters for an answer. */
 
-import { reason, type Client, type Stored } from "./client.ts";
 import type { Heard, Logger } from "./heard.ts";
 import { Queue } from "./queue.ts";
+import { inRoom, orNull, reason, type Roomlore, type StoredMessage } from "./roomlore.ts";
 import type { Settings } from "./settings.ts";
 
 export const BEGIN = "<roomlore>";
 export const END = "</roomlore>";
 
 export class RoomMemory {
-  readonly #client: Client;
+  readonly #client: Roomlore;
   readonly #settings: Settings;
   readonly #log: Logger;
   readonly #queue: Queue;
 
-  constructor(client: Client, settings: Settings, log: Logger) {
+  constructor(client: Roomlore, settings: Settings, log: Logger) {
     this.#client = client;
     this.#settings = settings;
     this.#log = log;
@@ -42,9 +42,14 @@ export class RoomMemory {
     this.#queue.store({ ...heard, message: reply, kind: "", edited: false });
   }
 
-  /** Show nothing that was said in the room until now. It stays stored, and memories stay. */
+  /** Show nothing that was said in the room until now. It stays stored, and memories stay. A room in which nothing was
+   * said is left alone. */
   reset(roomId: string, userId: string): void {
-    this.#queue.then(() => this.#client.reset(roomId, userId));
+    const session = { conversation_id: roomId, viewer: inRoom(roomId).viewer };
+    this.#queue.then(async () => {
+      const made = await orNull(this.#client.createSession({ ...session, user_id: userId }));
+      if (made !== null) await this.#client.resetSession(session);
+    });
   }
 
   settled(signal?: AbortSignal): Promise<void> {
@@ -70,17 +75,26 @@ export class RoomMemory {
 
   async #block(heard: Heard, agent: string, history: string, signal: AbortSignal): Promise<string> {
     const { id, room_id } = heard.message;
+    const shown = inRoom(room_id);
     const [context, since] = await Promise.all([
-      this.#client.context(room_id, id, this.#settings.contextTokens, signal),
-      this.#client.resetAt(room_id, signal),
+      this.#client.buildContext({ ...shown, message_id: id, max_tokens: this.#settings.contextTokens }, { signal }),
+      this.#resetAt(room_id, signal),
     ]);
     const chosen = context.messages.map((one) => one.message).filter((one) => one.arrival > since);
     const people = peopleOf([...chosen, heard.message]);
     const scopes = [`group:${room_id}`, `agent:${agentId(agent)}`, ...[...people.keys()].map((one) => `user:${one}`)];
-    const asked = [...chosen, heard.message].map(({ role, text }) => ({ role, text }));
-    const memories = await this.#client.recall(room_id, scopes, asked, this.#settings.memoryTokens, signal);
+    const messages = [...chosen, heard.message].map(({ role, text }) => ({ role, content: text }));
+    const wanted = { scopes, messages, max_tokens: this.#settings.memoryTokens, viewer: shown.viewer };
+    const memories = await this.#client.recallFacts(wanted, { signal });
     const fresh = chosen.filter((one) => !isIn(history, one.text));
     return rendered(heard, people, fresh, memories.text);
+  }
+
+  /** Return the arrival of the last message before the last reset of the room, 0 without one. */
+  async #resetAt(roomId: string, signal: AbortSignal): Promise<number> {
+    const session = { conversation_id: roomId, viewer: inRoom(roomId).viewer };
+    const made = await orNull(this.#client.listCheckpoints(session, { signal }));
+    return Math.max(0, ...(made?.checkpoints ?? []).filter((one) => one.kind === "reset").map((one) => one.covers_arrival));
   }
 }
 
@@ -143,7 +157,7 @@ const WORDS = {
   },
 };
 
-function rendered(heard: Heard, people: Map<string, string>, messages: readonly Stored[], memories: string): string {
+function rendered(heard: Heard, people: Map<string, string>, messages: readonly StoredMessage[], memories: string): string {
   const words = /\p{Script=Han}/u.test(heard.message.text) ? WORDS.zh : WORDS.en;
   const named = [...people].map(([id, name]) => `${name} (user:${id})`);
   const lines = [
@@ -158,7 +172,7 @@ function rendered(heard: Heard, people: Map<string, string>, messages: readonly 
   return `${BEGIN}\n${inert}\n${END}`;
 }
 
-export function line(message: Stored, among: readonly Stored[] = []): string {
+export function line(message: StoredMessage, among: readonly StoredMessage[] = []): string {
   const answered = among.find((one) => one.id === message.reply_to);
   const arrow = answered ? ` → ${nameOf(answered)}` : "";
   return `[${when(message.sent_at)}] ${nameOf(message)}${arrow}: ${message.text.replace(/\s*\n\s*/g, " / ")}`;

@@ -1,7 +1,7 @@
 /** Writes to roomlore, in the order in which they were heard. Nobody waits for them; an outage is waited out. */
 
-import { reason, RoomloreError, type Client } from "./client.ts";
-import type { Heard, Logger } from "./heard.ts";
+import type { Heard, Logger, Message } from "./heard.ts";
+import { inRoom, orNull, reason, RoomloreError, type Roomlore } from "./roomlore.ts";
 import type { Audience } from "./settings.ts";
 
 const KEPT = 10_000;
@@ -12,7 +12,7 @@ const LONGEST_WAIT_MS = 15_000;
 type Work = { heard: Heard } | { run: () => Promise<unknown> };
 
 export class Queue {
-  readonly #client: Client;
+  readonly #client: Roomlore;
   readonly #log: Logger;
   readonly #rooms: Readonly<Record<string, Audience>>;
   readonly #told = new Set<string>();
@@ -20,7 +20,7 @@ export class Queue {
   #waiting: Work[] = [];
   #working: Promise<void> | null = null;
 
-  constructor(client: Client, rooms: Readonly<Record<string, Audience>>, log: Logger) {
+  constructor(client: Roomlore, rooms: Readonly<Record<string, Audience>>, log: Logger) {
     this.#client = client;
     this.#rooms = rooms;
     this.#log = log;
@@ -71,7 +71,7 @@ export class Queue {
         await this.#do(taken);
         wait = FIRST_WAIT_MS;
       } catch (error) {
-        if (!(error instanceof RoomloreError && error.passes)) {
+        if (!(error instanceof RoomloreError && error.temporary)) {
           this.#log.warn(`roomlore: something is not stored: ${reason(error)}`);
           continue;
         }
@@ -97,13 +97,13 @@ export class Queue {
     for (const one of heard) await this.#tell(one);
     if (heard.length === 1 && heard[0]?.edited) return await this.#edit(heard[0]);
     try {
-      await this.#client.add(heard.map((one) => one.message));
+      await this.#add(heard.map((one) => one.message));
     } catch (error) {
-      if (heard.length === 1 || !(error instanceof RoomloreError) || error.passes) throw error;
+      if (heard.length === 1 || !(error instanceof RoomloreError) || error.temporary) throw error;
       // One that cannot be stored must not take others with it.
       for (const one of heard) {
-        await this.#client.add([one.message]).catch((refused: unknown) => {
-          if (refused instanceof RoomloreError && refused.passes) throw refused;
+        await this.#add([one.message]).catch((refused: unknown) => {
+          if (refused instanceof RoomloreError && refused.temporary) throw refused;
           this.#log.warn(`roomlore: a message is not stored: ${reason(refused)}`);
         });
       }
@@ -111,24 +111,32 @@ export class Queue {
   }
 
   async #edit(heard: Heard): Promise<void> {
-    const { conflicts } = await this.#client.add([heard.message]);
-    if (conflicts.length > 0) await this.#client.edit(heard.message.room_id, heard.message.id, heard.message.text);
+    const { conflicts } = await this.#add([heard.message]);
+    const { id, room_id, text } = heard.message;
+    if (conflicts.length > 0) await this.#client.editMessage({ ...inRoom(room_id), message_id: id, text });
+  }
+
+  #add(messages: Message[]): Promise<{ conflicts: string[] }> {
+    return this.#client.addMessages({ messages, on_conflict: "report" });
   }
 
   /** Tell roomlore who can see a room, once: what the settings say, else what its messages show, which may be a later
    * one than the first. */
   async #tell(heard: Heard): Promise<void> {
-    const room = heard.message.room_id;
-    const set = this.#rooms[room];
-    if (this.#told.has(room) || (set === undefined && !heard.kind)) return;
+    const { room_id } = heard.message;
+    const set = this.#rooms[room_id];
+    const { kind } = heard;
+    if (this.#told.has(room_id) || (set === undefined && !kind)) return;
     try {
-      if (set !== undefined) await this.#client.tellAudience(room, set);
-      else if (!(await this.#client.kind(room))) await this.#client.tellAudience(room, { kind: heard.kind });
+      if (set !== undefined) await this.#client.changeAudience({ room_id, ...set });
+      else if (kind && !(await orNull(this.#client.getAudience({ room_id })))?.kind) {
+        await this.#client.changeAudience({ room_id, kind });
+      }
     } catch (error) {
-      if (error instanceof RoomloreError && error.passes) throw error;
+      if (error instanceof RoomloreError && error.temporary) throw error;
       // Without the scope `admin`. The room then counts as private, with people in it whom nobody knows.
-      this.#log.warn(`roomlore: who can see ${room} is not told, so that it is shown less: ${reason(error)}`);
+      this.#log.warn(`roomlore: who can see ${room_id} is not told, so that it is shown less: ${reason(error)}`);
     }
-    this.#told.add(room);
+    this.#told.add(room_id);
   }
 }

@@ -2,7 +2,7 @@
 
 export type RoomKind = "direct" | "private" | "public";
 
-export type Audience = { kind?: RoomKind; members?: readonly string[] };
+export type Audience = { kind?: RoomKind; members?: string[] };
 
 export type Settings = {
   url: string;

@@ -1,9 +1,9 @@
 /** The tools of the model. They see what the room may see in which the question was asked, and nothing else. */
 
 import type { OpenClawPluginApi, OpenClawPluginToolContext } from "openclaw/plugin-sdk/plugin-entry";
-import { absent, reason, type Client } from "./client.ts";
 import type { Heard } from "./heard.ts";
 import { agentId, line } from "./memory.ts";
+import { inRoom, orNull, reason, type Roomlore } from "./roomlore.ts";
 import type { Settings } from "./settings.ts";
 import type { Turns } from "./turns.ts";
 
@@ -13,7 +13,7 @@ type AgentTool = Extract<Tool, { execute: unknown }>;
 const LISTED = 10;
 const UNKNOWN = "It is not known which message this is about, so that nothing can be shown. Answer without memory.";
 
-export function memorySearch(ctx: OpenClawPluginToolContext, turns: Turns, client: Client, settings: Settings): AgentTool {
+export function memorySearch(ctx: OpenClawPluginToolContext, turns: Turns, client: Roomlore, settings: Settings): AgentTool {
   return tool(
     "memory_search",
     "Search memory",
@@ -26,14 +26,15 @@ export function memorySearch(ctx: OpenClawPluginToolContext, turns: Turns, clien
     async (given) => {
       const heard = turns.during(ctx.sessionKey, ctx.requesterSenderId);
       if (!heard) return UNKNOWN;
-      const room = heard.message.room_id;
+      const room = inRoom(heard.message.room_id);
       const query = String(given["query"] ?? "").trim();
       if (!query) return "Say what to look for in query.";
       const limit = Math.min(50, Math.max(1, Math.trunc(Number(given["limit"])) || LISTED));
-      const scopes = [`group:${room}`, `agent:${agentId(ctx.agentId ?? "main")}`, `user:${heard.message.sender_id}`];
+      const scopes = [`group:${room.room_id}`, `agent:${agentId(ctx.agentId ?? "main")}`, `user:${heard.message.sender_id}`];
+      const messages = [{ role: "user" as const, content: query }];
       const [found, recalled] = await Promise.all([
-        client.search(room, query, limit),
-        client.recall(room, scopes, [{ role: "user", text: query }], settings.memoryTokens),
+        client.searchMessages({ ...room, q: query, limit }),
+        client.recallFacts({ scopes, messages, max_tokens: settings.memoryTokens, viewer: room.viewer }),
       ]);
       const others = found.hits.map((hit) => hit.message).filter((one) => one.id !== heard.message.id);
       const lines = [
@@ -45,7 +46,7 @@ export function memorySearch(ctx: OpenClawPluginToolContext, turns: Turns, clien
   );
 }
 
-export function memoryForget(ctx: OpenClawPluginToolContext, turns: Turns, client: Client): AgentTool {
+export function memoryForget(ctx: OpenClawPluginToolContext, turns: Turns, client: Roomlore): AgentTool {
   return tool(
     "memory_forget",
     "Forget",
@@ -66,23 +67,25 @@ export function memoryForget(ctx: OpenClawPluginToolContext, turns: Turns, clien
   );
 }
 
-async function forgetMemory(client: Client, heard: Heard, memoryId: string): Promise<string> {
+async function forgetMemory(client: Roomlore, heard: Heard, memoryId: string): Promise<string> {
   const { room_id: room, sender_id: person } = heard.message;
-  const memory = await absent(client.fact(room, memoryId));
+  const known = { memory_id: memoryId, viewer: inRoom(room).viewer };
+  const memory = await orNull(client.getFact(known));
   if (!memory) return `There is no memory ${memoryId}.`;
   if (memory.scope !== `user:${person}` && memory.scope !== `group:${room}`) {
     return "That memory is of somebody else or of another chat, and cannot be forgotten from here.";
   }
-  await client.deleteFact(room, memoryId, `asked for by ${person} in ${room}`);
+  await client.deleteFact({ ...known, reason: `asked for by ${person} in ${room}` });
   return `Forgotten: ${memory.statement}`;
 }
 
-async function forgetMessage(client: Client, heard: Heard, messageId: string): Promise<string> {
-  const { room_id: room, sender_id: person } = heard.message;
-  const found = await absent(client.message(room, messageId));
+async function forgetMessage(client: Roomlore, heard: Heard, messageId: string): Promise<string> {
+  const { room_id, sender_id: person } = heard.message;
+  const meant = { ...inRoom(room_id), message_id: messageId };
+  const found = await orNull(client.getMessage(meant));
   if (!found) return `There is no message ${messageId} in this chat.`;
   if (found.message.sender_id !== person) return "Somebody else wrote that message. Only its author can have it forgotten.";
-  await client.deleteMessage(room, messageId);
+  await client.deleteMessage(meant);
   return "The message is deleted.";
 }
 

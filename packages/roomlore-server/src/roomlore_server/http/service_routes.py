@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from roomlore.core.chat import ModelStatus
@@ -75,7 +75,7 @@ async def index(lore: Admin) -> IndexStatus:
     return await lore.index.status()
 
 
-@service.get("/metrics", response_class=Response)
+@service.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request, lore: Admin) -> Response:
     """Return the metrics over all tenants, in Prometheus' text format: of this process, or of all processes of
     `roomlore serve --workers N`, each with the label `process`."""
@@ -108,4 +108,14 @@ def _lines(_: Lore, rows: AsyncIterator[Mapping[str, Any]], __: Mapping[str, Any
 
 add_route(usage, verbs.LIST_USAGE, "list_usage", also={"limit": (PageLimit, Parameter.empty)})
 add_route(usage, verbs.REPORT_USAGE, "report_usage")
-add_route(usage, verbs.EXPORT_USAGE, "export_usage", shown=_lines, gives=JsonLines, response_class=JsonLines)
+add_route(
+    usage,
+    verbs.EXPORT_USAGE,
+    "export_usage",
+    shown=_lines,
+    gives=JsonLines,
+    response_class=JsonLines,
+    responses={
+        200: {"content": {JsonLines.media_type: {"itemSchema": {"$ref": "#/components/schemas/ContextUsageRecord"}}}}
+    },
+)
