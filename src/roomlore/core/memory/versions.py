@@ -70,6 +70,16 @@ class Remembered:
     memory: Memory
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFact(Memory):
+    """The current version of a fact that was to be added. `outcome`: unchanged if it was there already, under this id
+    or in these words. `notes`: what to know of it, such as that nobody has the id in its scope, and who may be
+    meant."""
+
+    outcome: Literal["added", "unchanged"]
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """A stored version, the version in force for it (the head of its lineage, or of the one it was merged into), and
