@@ -102,6 +102,8 @@ NAMED = (
     (("ask", "--viewer", "user:Ann", "kettle"), "kettle"),
     (("ask", "Crew", "kettle", "--sender", "Ann"), "kettle"),
     (("visible", "Crew", "--scope", "Ann"), "may be shown"),
+    (("remember", "Ann", "Rows"), "Remembered as"),
+    (("recall", "room:Crew"), "0 of 0"),
     (("recall",), "user:u1"),
     (("memory", "list"), "user:u1"),
     (("facts", "list"), "user:u1"),
@@ -109,7 +111,6 @@ NAMED = (
 REFUSED = (
     (("recall", "Anne"), "did you mean 'u1' ('Ann')?"),
     (("facts", "list", "Crow"), "Did you mean 'r1' ('Crew')?"),
-    (("remember", "Ann", "x"), "it is the name of u1"),
     (("audience", "Crew", "--add", "Ann"), "it is the name of u1"),
     (("tune", "--room", "Crow"), "Did you mean 'r1' ('Crew')?"),
 )

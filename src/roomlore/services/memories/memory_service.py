@@ -195,7 +195,8 @@ class MemoryService(Service):
         """Add memories in one transaction, as `viewer` may add them (`check_new`); return the current one for each as
         it is told them, in the same order, with notes on scopes of people of whom nothing is known. Raise as `add_all`
         and `check_new` do."""
-        notes = await self._notes(list(dict.fromkeys(new.scope for new in memories))[:_NOTED], viewer)
+        scopes = dict.fromkeys(new.scope for new in memories if isinstance(new.scope, str))
+        doubts = await self._doubts([scope for scope in scopes if scope.startswith("user:")][:_NOTED], viewer)
         done = await self.add_all(await self.check_new(memories, viewer))
         current = await self.as_told([outcome.memory for outcome in done], viewer)
         names = [field.name for field in fields(Memory)]
@@ -203,19 +204,20 @@ class MemoryService(Service):
             AddedFact(
                 **{name: getattr(memory, name) for name in names},
                 outcome=cast(Any, outcome.outcome),
-                notes=notes.get(new.scope, ()),
+                **doubts.get(new.scope, {}),
             )
             for new, memory, outcome in zip(memories, current, done, strict=True)
         ]
 
-    async def _notes(self, scopes: Sequence[str], viewer: str | None) -> dict[str, tuple[str, ...]]:
-        """Return a note for each of these scopes of which nothing is known, if people may be meant who are."""
-        notes = {}
+    async def _doubts(self, scopes: Sequence[str], viewer: str | None) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return notes, and who may be meant, of those of these people of whom nothing is known."""
+        doubts = {}
         async with self._storage.reading(self._tenant) as work:
-            for name in (scope[5:] for scope in scopes if f"{scope:.5}" == "user:"):
+            for scope in scopes:
+                name = scope.removeprefix("user:")
                 if people := await people_meant(work, name, viewer=viewer, now=self._clock.now()):
-                    notes[f"user:{name}"] = (nobody_has(name, people),)
-        return notes
+                    doubts[scope] = {"notes": (nobody_has(name, people),), "people_meant": tuple(people)}
+        return doubts
 
     async def update(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,13 +46,16 @@ def _tell_ended(lore: Lore, fact: Memory) -> None:
 
 async def _unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
-    about, missing = fact.scope, await missing_room(lore, fact.scope)
+    missing, known = await missing_room(lore, fact.scope), show.inert(fact.memory_id)
     if missing is not None and fact.outcome == "added":
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
-    meant = "" if about.startswith("group:") else await scope_meant(lore, about)
-    if meant.endswith("?"):
-        typer.echo(show.inert(translated(meant)), err=True)
+        typer.echo(say(told, room=show.inert(missing), fact=known), err=True)
+    for note in fact.notes:
+        typer.echo(show.inert(translated(note)), err=True)
+    if fact.people_meant:
+        anew = f"roomlore remember {quote(f'user:{fact.people_meant[0]}')} {quote(fact.statement)}"
+        told = "If so: `{anew}`, and `roomlore facts delete {fact}` takes this one back."
+        typer.echo(say(told, anew=show.inert_piece(anew), fact=known), err=True)
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:

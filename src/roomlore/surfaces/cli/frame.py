@@ -221,6 +221,28 @@ async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
     return f"user:{await person(name)}" if kind == "user" else scope
 
 
+async def scope_to_remember(lore: Lore, given: str) -> str:
+    """Return the scope of a new fact: a name alone is read as in `scope_named`. In a terminal it asks whether a person
+    is meant where nobody has the id after `user:`."""
+    from roomlore.ports.people import people_meant
+    from roomlore.surfaces.cli import show
+    from roomlore.wiring.naming import whom
+
+    scope = await whom(lore, given, viewer=None, person=lambda name: person_named(lore, name))
+    kind, _, name = scope.partition(":")
+    if kind != "user" or not sys.stdin.isatty():
+        return scope
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await people_meant(work, name, viewer=None, now=lore.now())
+    for person, called in people.items():
+        asked = {"name": show.inert(name), "scope": show.inert(f"user:{person}"), "called": show.inert(called)}
+        if typer.confirm(
+            say("Nobody has the id {name}. Is {scope} meant ({called})?", **asked), default=None, err=True
+        ):
+            return f"user:{person}"
+    return scope
+
+
 async def missing_room(lore: Lore, scope: str) -> str | None:
     """Return the room of a group's scope if there is none such."""
     kind, _, room = scope.partition(":")
