@@ -246,7 +246,7 @@ def test_json_is_the_same_in_every_language(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["context"], "缺少参数 'room'。"),
+        (["context"], "缺少参数 'ROOM'。"),
         (["serve", "--bad"], "没有选项 --bad"),
         (["serve", "--port"], "选项 '--port' 需要一个值。"),
         (["serve", "--port", "x"], "'--port' 的值无效：应为整数"),

@@ -9,7 +9,7 @@ from roomlore.core.memory.memory import check_scope
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
-from roomlore.core.texts import sentences
+from roomlore.core.texts import Phrase, sentences
 from roomlore.ports.people import people_meant
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ async def whom(
             return room
         meant = [await lore.rooms.meant(given, viewer=viewer), await scope_meant(lore, user, viewer=viewer)]
         if alike := sentences("", *(text for text in meant if text.endswith("?"))):
-            raise NotFound(alike) from error
+            raise NotFound(sentences(Phrase("name_unknown", name=f"{given!r:.80}"), alike)) from error
         (refuse or check_scope)(given)
     if is_room:
         raise InvalidInput("scope_of_two", given=f"{given!r:.80}", room=room, user=user)

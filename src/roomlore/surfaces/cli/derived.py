@@ -227,8 +227,10 @@ class _Option:
         return parameters
 
     def _metavar(self) -> str | None:
-        """Return a word for the values where help is not to list an older one, None elsewhere."""
-        return self.name.upper() if _OLDER in getattr(self.argument.form, "words", ()) else None
+        """Return a word for the values where the help lists them, or is not to list an older one; None elsewhere."""
+        words = getattr(self.argument.form, "words", ()) if isinstance(self.argument.form, Choice) else ()
+        listed = bool(words) and all(word in self.argument.en for word in words)
+        return self.name.upper() if listed or _OLDER in words else None
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
         """Return the type of the parameter, and its bounds as Typer takes them."""
