@@ -35,7 +35,7 @@ async def _added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     new = fact.outcome == "added"
     said = show_memories.held(fact, lore.settings.search.zone)
     begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
-    typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+    typer.echo(say(begun, memory=show_memories.short(fact.memory_id), said=said))
     _tell_ended(lore, fact)
 
 
@@ -46,7 +46,7 @@ def _tell_ended(lore: Lore, fact: Memory) -> None:
 
 async def _unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
     """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
-    missing, known = await missing_room(lore, fact.scope), show.inert(fact.memory_id)
+    missing, known = await missing_room(lore, fact.scope), show_memories.short(fact.memory_id)
     if missing is not None and fact.outcome == "added":
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
         typer.echo(say(told, room=show.inert(missing), fact=known), err=True)
@@ -76,7 +76,7 @@ async def _meant(lore: Lore, page: verbs.FactPage, call: Call) -> None:
 async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
     anew = fact.memory_id != call.gives["memory_id"]
     told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-    known, said = show.inert(fact.memory_id), show_memories.held(fact, lore.settings.search.zone)
+    known, said = show_memories.short(fact.memory_id), show_memories.held(fact, lore.settings.search.zone)
     typer.echo(say(told, number=fact.version, memory=known, said=said))
     _tell_ended(lore, fact)
 

@@ -153,7 +153,7 @@ class Group(Shown, TyperGroup):
             raise typer.Exit(1) from error
 
     def _in_plain_words(self, error: Any) -> None:
-        error.message = error.message.replace(_PREFIX, "").replace("Did you mean 'search'", "Did you mean 'ask'")
+        error.message = error.message.replace(_PREFIX, "").replace("'search'", "'ask'")
 
     def _place_option(self, error: Any) -> None:
         name, ctx = getattr(error, "option_name", None), error.ctx

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 async def _added(lore: Lore, report: AddReport, call: Call) -> None:
     here = call.gives["room"]
     for name in report.added:
-        where = say("Added to {room} as {message}.", room=show.inert(here, 80), message=show.inert(name))
+        where = say("Added to {room} as {message}.", room=show.inert(here, 80), message=show_memories.short(name))
         try_it = say("`roomlore context {room}` shows what matters for it.", room=show.inert(call.asked["room"], 80))
         typer.echo(f"{where} {try_it}")
     for name in report.duplicates:
-        typer.echo(say("In {room} already, as {message}.", room=show.inert(here, 80), message=show.inert(name)))
+        typer.echo(
+            say("In {room} already, as {message}.", room=show.inert(here, 80), message=show_memories.short(name))
+        )
 
 
 async def _replied(_: Lore, reply: Reply, __: Call) -> None:
