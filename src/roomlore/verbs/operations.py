@@ -63,13 +63,7 @@ LIST_JOBS = AdminVerb(
     "List the work done behind the calls, the newest first.",
     "列出各次调用背后的任务，最新的在前。",
     arguments=(
-        Argument(
-            "status",
-            Choice(get_args(WorkStatus)),
-            "Only those: waiting, running, done, failed or cancelled.",
-            "只看这种状态的：waiting、running、done、failed 或 cancelled。",
-            None,
-        ),
+        Argument("status", Choice(get_args(WorkStatus)), "Only those that stand so.", "只看这种状态的。", None),
         Argument(
             "kind",
             Id(pattern=KIND.pattern),

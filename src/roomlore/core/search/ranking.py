@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -356,8 +356,8 @@ def _talks(
     has_words = np.zeros(size, np.bool_)
     has_words[rows] = words > 0
 
-    def together(others: Ints, its: Ints) -> NDArray[np.bool_]:
-        soon: NDArray[np.bool_] = np.abs(facts.sent_at[others] - facts.sent_at[its]) <= _HOUR
+    def together(others: Ints, its: Ints) -> Any:
+        soon = np.abs(facts.sent_at[others] - facts.sent_at[its]) <= _HOUR
         return soon | (facts.threads[others] == facts.threads[its])
 
     asked = rows[[place if question is None else question for place, question in zip(order, questions, strict=True)]]

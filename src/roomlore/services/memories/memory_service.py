@@ -209,7 +209,7 @@ class MemoryService(Service):
             for new, memory, outcome in zip(memories, current, done, strict=True)
         ]
 
-    async def _doubts(self, scopes: Sequence[str], viewer: str | None) -> dict[str, dict[str, tuple[str, ...]]]:
+    async def _doubts(self, scopes: Sequence[str], viewer: str | None) -> dict[str, dict[str, Any]]:
         """Return notes, and who may be meant, of those of these people of whom nothing is known."""
         doubts = {}
         async with self._storage.reading(self._tenant) as work:

@@ -15,15 +15,7 @@ from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import (
-    ShownTo,
-    frame_of,
-    room_to_write,
-    scope_named,
-    scope_to_remember,
-    scope_to_write,
-    viewer_of,
-)
+from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_for, viewer_of
 from roomlore.surfaces.cli.given import json_object, text_in, text_of
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
@@ -330,11 +322,8 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
         return None if cleared else _moment(lore, verb, option, value, form.edge)
     if isinstance(form, Time):
         return _time(lore, option, value)
-    if form is Reference.SCOPE and verb.scope == "write":
-        return await scope_to_remember(lore, value)
     if form in (Reference.SCOPE, Reference.GROUP):
-        named = scope_to_write if verb.scope == "write" else scope_named
-        return await named(lore, value, group=form is Reference.GROUP)
+        return await scope_for(lore, value, writes=verb.scope == "write", group=form is Reference.GROUP)
     if form is Reference.ROOM:
         return await lore.rooms.named(value, viewer=None)
     if form is Reference.NEW_ROOM:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roomlore.core.memory.memory import Memory
-from roomlore.core.memory.versions import FactImport
+from roomlore.core.memory.versions import AddedFact, FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
-from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, missing_room, scope_meant, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, scope_meant, scope_to_write
 from roomlore.surfaces.cli.language import App, helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
@@ -30,7 +30,7 @@ _NAMED_SKIPPED = 20
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def _added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _added(lore: Lore, fact: AddedFact, _: Call) -> None:
     """Tell what was remembered."""
     new = fact.outcome == "added"
     said = show_memories.held(fact, lore.settings.search.zone)
@@ -44,12 +44,12 @@ def _tell_ended(lore: Lore, fact: Memory) -> None:
         typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
 
 
-async def _unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _unknown(lore: Lore, fact: AddedFact, __: Call) -> None:
     """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
-    missing, known = await missing_room(lore, fact.scope), show_memories.short(fact.memory_id)
-    if missing is not None and fact.outcome == "added":
+    (kind, _, room), known = fact.scope.partition(":"), show_memories.short(fact.memory_id)
+    if kind == "group" and fact.outcome == "added" and await scope_meant(lore, fact.scope):
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        typer.echo(say(told, room=show.inert(missing), fact=known), err=True)
+        typer.echo(say(told, room=show.inert(room), fact=known), err=True)
     for note in fact.notes:
         typer.echo(show.inert(translated(note)), err=True)
     if fact.people_meant:

@@ -221,7 +221,14 @@ async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
     return f"user:{await person(name)}" if kind == "user" else scope
 
 
-async def scope_to_remember(lore: Lore, given: str) -> str:
+async def scope_for(lore: Lore, given: str, *, writes: bool, group: bool) -> str:
+    """Return a scope to read, to write to, or for a new fact."""
+    if writes and not group:
+        return await _scope_to_remember(lore, given)
+    return await (scope_to_write if writes else scope_named)(lore, given, group=group)
+
+
+async def _scope_to_remember(lore: Lore, given: str) -> str:
     """Return the scope of a new fact: a name alone is read as in `scope_named`. In a terminal it asks whether a person
     is meant where nobody has the id after `user:`."""
     from roomlore.ports.people import people_meant
@@ -243,21 +250,9 @@ async def scope_to_remember(lore: Lore, given: str) -> str:
     return scope
 
 
-async def missing_room(lore: Lore, scope: str) -> str | None:
-    """Return the room of a group's scope if there is none such."""
-    kind, _, room = scope.partition(":")
-    if kind != "group":
-        return None
-    try:
-        await lore.rooms.get(room)
-    except NotFound:
-        return room
-    return None
-
-
 async def scope_meant(lore: Lore, scope: str) -> str:
-    """Return a sentence which says that there is nobody with the id of a scope, and who may be meant; '' if there
-    is."""
+    """Return a sentence which says that there is no room, or nobody, with the id of a scope, and which may be meant; ''
+    if there is."""
     from roomlore.wiring.naming import scope_meant
 
     return await scope_meant(lore, scope, viewer=None)
@@ -266,7 +261,7 @@ async def scope_meant(lore: Lore, scope: str) -> str:
 async def room_to_write(lore: Lore, given: str | None) -> str | None:
     """Return the id of the room with this id or name, or the text itself as the id of a new room. Raise
     `InvalidInput` if several rooms have the name."""
-    return None if given is None else (await with_id(lore, f"room:{given}"))[0].removeprefix("room:")
+    return None if given is None else await lore.rooms.named(given, viewer=None, or_new=True)
 
 
 async def room_given(lore: Lore, given: str | None) -> str | None:

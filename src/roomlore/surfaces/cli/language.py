@@ -106,7 +106,7 @@ class Command(Shown, TyperCommand):
         super().__init__(*given, **named)
         for parameter in self.params:
             if parameter.param_type_name == "argument" and not getattr(parameter, "metavar", None):
-                parameter.metavar = str(parameter.name).strip("_").upper()  # type: ignore[attr-defined]
+                parameter.metavar = str(parameter.name).strip("_").upper()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = {name for parameter in self.params for name in parameter.opts}

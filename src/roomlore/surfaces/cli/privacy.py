@@ -46,11 +46,7 @@ def audience(
     room: Annotated[str, typer.Argument(help="The room's id or name; with --new its id.")],
     kind: Annotated[
         Literal["direct", "private", "public", "unknown"] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Set who can see it: `direct`, one person and agents; `private`, its members; `public`, everybody; or "
-            "`unknown`.",
-        ),
+        typer.Option(metavar="KIND", help="Who sees it: direct (one person and agents), private, public or unknown."),
     ] = None,
     since: Annotated[
         str | None,

@@ -54,20 +54,14 @@ def search(
     ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
     mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",
-    sender: Annotated[
-        list[str] | None, typer.Option(help="Only what this person said, by id or name; may be repeated.")
-    ] = None,
+    sender: Annotated[list[str] | None, typer.Option(help="Only what this person said, by id or name.")] = None,
     since: Annotated[str | None, typer.Option(help=help_of(SEARCH["since"]))] = None,
     until: Annotated[str | None, typer.Option(help=help_of(SEARCH["until"]))] = None,
     asked_at: Annotated[str | None, typer.Option(help=help_of(SEARCH["asked_at"]))] = None,
     conversation: Annotated[bool, typer.Option("--conversation", help=help_of(SEARCH["conversation"]))] = False,
     explain: Annotated[
         bool,
-        typer.Option(
-            "--explain",
-            help="Show of each message its whole date, its thread, score and reason; else only the first three have a "
-            "reason.",
-        ),
+        typer.Option("--explain", help="Thread, score and reason of each hit; else the first three have a reason."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
