@@ -145,7 +145,7 @@ def test_a_person_who_is_shown_a_part_of_a_room_is_told_so(crew):
 
 
 HELP = (
-    (("facts", "list", "--help"), ("STATUS", "deprecated:", "all: each of these"), "<active"),
+    (("facts", "list", "--help"), ("STATUS", "deprecated:", "all: any"), "<active"),
     (("ask", "--help"), ("by id or name", "else the first three have a reason"), ""),
     (("audience", "--help"), ("ROOM", "--kind"), "unkn\n"),
     (("threads", "--help"), ("[OPTIONS] ROOM",), ""),

@@ -161,7 +161,7 @@ REASON = Argument("reason", Text(MAX_REASON), "Why, for the history.", "原因�
 STATUS = Argument(
     "status",
     Choice(get_args(Status)),
-    "active: valid now or later; ended: no longer valid; deprecated: deleted or merged; all: each of these.",
+    "active: valid now or later; ended: no longer valid; deprecated: deleted or merged; all: any.",
     "active：现在或将来成立的；ended：已不成立的；deprecated：已删除或合并的；all：全部。",
     "active",
 )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def evaluate(
     ctx: typer.Context,
     rooms: Annotated[
-        list[str] | None, typer.Argument(metavar="ROOM", help="The rooms, by id or name; by default all.")
+        list[str] | None, typer.Argument(help="The rooms, by id or name; by default all.")
     ] = None,
     questions: Annotated[
         Path | None,
