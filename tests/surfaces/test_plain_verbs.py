@@ -99,3 +99,18 @@ def test_without_async(tmp_path):
         assert lore.ask("crew", "ferry").hits[0].message.id == "1"
         with pytest.raises(RoomloreError):
             lore.ask("nowhere", "ferry")
+
+
+UNMARKED = (
+    ("鍵は誰が持ってる", "田中さんが鍵を預かりました", "駅前の鍵の店は閉まっていた"),
+    ("열쇠는 누가 가지고 있어요", "열쇠는 민수 씨에게 맡겼어요", "열쇠 가게가 문을 닫았어요"),
+    ("กุญแจอยู่ที่ไหน", "กุญแจอยู่ในลิ้นชักโต๊ะ", "ร้านกุญแจปิดแล้ว"),
+)
+
+
+@pytest.mark.parametrize(("question", "answer", "other"), UNMARKED)
+async def test_a_question_without_its_mark_is_answered_as_one_with_it(lore, question, answer, other):
+    for number, (sender, text) in enumerate((("a", question), ("b", answer), ("c", other))):
+        await lore.messages.add(Message(id=f"{number}", room_id="keys", sender_id=sender, text=text))
+    for asked in (question, f"{question}?"):
+        assert [hit.message.id for hit in (await lore.ask("keys", asked)).hits][:1] == ["1"], asked

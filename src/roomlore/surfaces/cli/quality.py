@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     ctx: typer.Context,
-    rooms: Annotated[
-        list[str] | None, typer.Argument(help="The rooms, by id or name; by default all.")
-    ] = None,
+    rooms: Annotated[list[str] | None, typer.Argument(help="The rooms, by id or name; by default all.")] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
