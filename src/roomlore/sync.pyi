@@ -19,7 +19,7 @@ from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Source
-from roomlore.core.memory.versions import FactImport, Remembered
+from roomlore.core.memory.versions import AddedFact, FactImport, Remembered
 from roomlore.core.memory.writing import Keep, NewMemory
 from roomlore.core.models import (
     AddReport,
@@ -274,6 +274,7 @@ class SyncMemoryService:
     def add_all(
         self, memories: Sequence[NewMemory], *, on_conflict: Literal["raise", "report"] = "raise"
     ) -> list[Remembered]: ...
+    def add_told(self, memories: Sequence[NewMemory], *, viewer: str | None = None) -> list[AddedFact]: ...
     def update(
         self,
         memory_id: str,
@@ -629,6 +630,43 @@ class SyncLore:
     def prometheus(self) -> bytes: ...
     def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]: ...
     def bounds(self, name: str) -> tuple[float, ...]: ...
+    def remember(
+        self,
+        about: Room | str,
+        statement: str,
+        *,
+        viewer: str | None = None,
+        kind: MemoryKind = ...,
+        confidence: float | None = ...,
+        category: str = ...,
+        tags: Sequence[str] = ...,
+        owner: str = ...,
+        said_by: Sequence[str] = ...,
+        valid_from: datetime | date | None = ...,
+        valid_until: datetime | date | None = ...,
+        sources: Sequence[Source] = ...,
+        evidence: Sequence[EvidenceRoom] = ...,
+        memory_id: str | None = ...,
+        created_at: datetime | None = ...,
+        updated_at: datetime | None = ...,
+        made_by: str = ...,
+        reason: str = ...,
+    ) -> AddedFact: ...
+    def ask(
+        self,
+        room: Room | str | None,
+        question: str,
+        *,
+        viewer: str | None = None,
+        limit: int = ...,
+        mode: Literal["hybrid", "lexical"] = ...,
+        sender_ids: Sequence[str] | None = ...,
+        since: datetime | None = ...,
+        until: datetime | None = ...,
+        asked_at: datetime | Literal["newest"] | None = ...,
+        conversation: bool = ...,
+        neighbours: bool = ...,
+    ) -> SearchAnswer: ...
     def digest(
         self,
         room_id: str,

@@ -89,6 +89,30 @@ class TestAnswers:
         room = MadeRoom(("ann", "the key hangs by the door"), ("bob", "I see, thank you very much"), *self.OTHERS)
         assert room.found("key by the door")[0] == 1
 
+    @pytest.mark.parametrize(
+        ("minutes", "link", "why"),
+        [
+            (20, (0, 0.0), "answers a question like yours"),
+            (170, (0, 0.0), "near a message with your words"),
+            (170, (1, 0.9), "answers a question like yours"),
+        ],
+    )
+    def test_a_reason_names_a_talk_only_within_the_hour_or_by_its_thread(self, minutes, link, why):
+        # The question has the thread of its own arrival, as a message that answers nothing has.
+        room = MadeRoom(self.ASKED[0], ("cy", "the lift works again", minutes), links={2: link} if link[0] else None)
+        assert [one.reason for one in room.search("where is the staging password kept?") if one.arrival == 2] == [why]
+
+    @pytest.mark.parametrize(
+        ("minutes", "thread", "where"),
+        [(20, 3, "in the same talk as"), (200, 3, "near"), (200, 1, "in the same talk as")],
+    )
+    def test_a_message_beside_the_words_is_in_their_talk_within_the_hour_or_by_its_thread(self, minutes, thread, where):
+        lines = (("ann", "the key hangs by the door"), ("bob", "ok"), ("cy", "the lift works again", minutes))
+        room = MadeRoom(*lines, links={3: (thread, 0.0)})
+        assert [one.reason for one in room.search("key by the door") if one.arrival == 3] == [
+            f"{where} a message with your words"
+        ]
+
     def test_in_chinese_too(self):
         talk = [("小明", f"今天第{n}次开会") for n in range(9)]
         room = MadeRoom(("小红", "报销单现在找谁签字？"), ("老陈", "先交给我，周五一起送财务"), *talk)

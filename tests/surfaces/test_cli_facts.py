@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 from typer.testing import CliRunner
 
@@ -27,7 +28,7 @@ def test_a_fact_from_its_beginning_to_its_end():
     made = asked("add", ANNA, "对花生过敏", "--confidence", "0", "--category", "health", "--tag", "a", "--tag", "b")
     assert (made["outcome"], made["confidence"], made["tags"], made["category"]) == ("added", 0.0, ["a", "b"], "health")
     fact = made["memory_id"]
-    assert f"Remembered already, as {fact}" in run("facts", "add", ANNA, " 对花生过敏").stdout
+    assert f"Remembered already, as {fact[-8:]}:" in run("facts", "add", ANNA, " 对花生过敏").stdout
     shown = run("facts", "list", ANNA).stdout
     assert fact[-8:] in shown
     assert fact not in shown, "the end of an id will do"
@@ -56,7 +57,9 @@ def test_adding_says_when_a_fact_ends_and_if_it_has_ended():
 
 def test_an_update_that_changes_nothing_says_so():
     fact = asked("add", ANNA, "Likes tea", "--confidence", "0.5")["memory_id"]
-    assert run("facts", "update", fact, "--text", "Likes tea").stdout == f"Unchanged, version 1, {fact}: Likes tea\n"
+    assert (
+        run("facts", "update", fact, "--text", "Likes tea").stdout == f"Unchanged, version 1, {fact[-8:]}: Likes tea\n"
+    )
     assert run("facts", "update", fact, "--confidence", "0.5").stdout.startswith("Unchanged")
     assert run("facts", "update", fact, "--text", "Likes black tea").stdout.startswith("Version 2, ")
     assert asked("update", fact, "--text", "Likes black tea")["version"] == 2
@@ -69,7 +72,7 @@ def test_a_fact_about_a_group_that_does_not_exist_says_so():
     assert "There is no room" not in run("facts", "add", ANNA, "Likes tea").stderr
 
 
-def test_a_person_may_be_named_if_only_one_has_the_name_but_not_to_write(tmp_path):
+def test_a_person_may_be_named_if_only_one_has_the_name_but_not_for_more_than_a_fact(tmp_path):
     people = (("u1", "Anna"), ("u2", "Bo"), ("u3", "Bo"), ("u4", "u2"), ("u5", "u9"))
     with roomlore.open_sync("facts.db") as lore:
         lore.messages.add([_said(*one) for one in people])
@@ -77,10 +80,9 @@ def test_a_person_may_be_named_if_only_one_has_the_name_but_not_to_write(tmp_pat
     known = "Give the id of one."
     file = tmp_path / "mem0.json"
     file.write_text('[{"memory": "Likes tea"}]')
-    for name, who in (("Anna", "u1"), ("@anna", "u1"), ("u9", "u5"), ("Bo", "u2, u3")):
-        for write in (("facts", "add", f"user:{name}", "Likes tea"), ("memory", "evolve", f"user:{name}")):
-            told = run(*write, code=1).stderr
-            assert told == f"roomlore: Nobody has the id '{name}'; it is the name of {who}. {known}\n"
+    for name, who in (("Anna", "u1"), ("@anna", "u1"), ("u9", "u5"), ("Bo", "u2 (r1), u3 (r1)")):
+        told = run("memory", "evolve", f"user:{name}", code=1).stderr
+        assert told == f"roomlore: Nobody has the id '{name}'; it is the name of {who}. {known}\n"
         assert known in run("facts", "import", str(file), "--scope", f"user:{name}", code=1).stderr
     assert asked("list", "user:u1") == asked("list", "user:u5") == []
     assert asked("add", "group:crew", "They meet on Fridays")["scope"] == "group:r1"
@@ -90,11 +92,44 @@ def test_a_person_may_be_named_if_only_one_has_the_name_but_not_to_write(tmp_pat
         assert "Likes tea" in told.stdout
         assert told.stderr.startswith(f"Taking {read[2][5:]} as the name of user:u1.\n")
     assert run("facts", "list", "user:u1").stderr == ""
-    assert run("facts", "list", "user:Bo", code=1).stderr.endswith(f"it is the name of u2, u3. {known}\n")
+    assert run("facts", "list", "user:Bo", code=1).stderr.endswith(f"it is the name of u2 (r1), u3 (r1). {known}\n")
     assert asked("add", "user:u2", "Likes cake")["scope"] == "user:u2", "an id is no name"
     assert "did you mean 'u1' ('Anna')?" in run("facts", "add", "user:Ana", "Likes tea").stderr
     assert asked("list", "user:Ana")[0]["scope"] == "user:Ana"
     assert run("facts", "add", "user:zoe", "Likes tea").stderr == ""
+
+
+_TAKEN = "Taking {0} as the name of user:{1}.\n"
+_MEANT = "Nobody who wrote here has the id '{0}'; did you mean '{1}' ('{2}')?\n"
+NAMED = (
+    ("Anna", "user:u1", _TAKEN.format("Anna", "u1")),
+    ("@anna", "user:u1", _TAKEN.format("@anna", "u1")),
+    ("user:Anna", "user:Anna", _MEANT.format("Anna", "u1", "Anna")),
+    ("user:Anan", "user:Anan", _MEANT.format("Anan", "u1", "Anna")),
+    ("user:u1", "user:u1", ""),
+    ("room:Crew", "group:r1", ""),
+)
+
+
+def test_a_fact_for_a_name_is_stored_and_says_of_whom_or_who_may_be_meant(monkeypatch):
+    with roomlore.open_sync("facts.db") as lore:
+        lore.messages.add([_said("u1", "Anna"), _said("u2", "Bo")])
+        lore.rooms.rename("r1", "Crew")
+    with all_cases() as case:
+        for given, scope, notice in NAMED:
+            with case(given):
+                told = run("remember", given, "It's", "tea")
+                fact = told.stdout.split()[2][:-1]
+                undo = f"If so: `roomlore remember user:u1 'It'\"'\"'s tea'`, and `roomlore facts delete {fact}` takes"
+                assert told.stderr == notice or told.stderr.startswith(notice + undo)
+                assert (undo in told.stderr) == (scope in ("user:Anna", "user:Anan"))
+                assert json.loads(run("facts", "list", scope, "--json").stdout)[0]["statement"] == "It's tea"
+    monkeypatch.setattr("roomlore.surfaces.cli.frame.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    for given, answer, scope in (("user:Ann", "y\n", "user:u1"), ("user:Annna", "n\n", "user:Annna")):
+        told = run("remember", given, "Rows", said=answer)
+        assert f"Nobody has the id {given[5:]}. Is user:u1 meant (Anna)?" in told.stderr
+        assert asked("list", scope)[0]["statement"] == "Rows"
+    assert "Is user" not in run("remember", "user:Annna", "Sails").stderr, "it is known now"
 
 
 def _said(sender: str, name: str) -> roomlore.Message:
@@ -144,7 +179,7 @@ WRONG = [
     (("add", "zed", "x"), "user:<id>"),
     (("add", ANNA, " "), "empty"),
     (("list", "allotment"), "not 'allotment'; write 'group:allotment' or 'user:allotment'."),
-    (("list", "room:tea"), "not 'room:tea'; write 'group:tea'."),
+    (("list", "rom:tea"), "not 'rom:tea'."),
     (("list", "usr:anna"), "A scope is group:<id>, user:<id> or agent:<id>, not 'usr:anna'."),
     (("update", "nowhere", "--text", "x"), "There is no memory"),
     (("delete", "nowhere", "--yes"), "There is no memory"),

@@ -54,6 +54,7 @@ def test_the_first_screen_fits_a_terminal(monkeypatch, language):
     assert max(map(cell_len, lines)) <= 80
     named = [match[1] for line in lines if (match := re.match(r"│ (\w+) {2,}\S", line))]
     assert tuple(named[:12]) == _FIRST, "each takes one line"
+    assert _FIRST[:5] == ("add", "context", "remember", "recall", "reply")
     assert CliRunner().invoke(app, ["help"]).output == CliRunner().invoke(app, ["--help"]).output
 
 
@@ -102,14 +103,19 @@ NAMED = (
     (("ask", "--viewer", "user:Ann", "kettle"), "kettle"),
     (("ask", "Crew", "kettle", "--sender", "Ann"), "kettle"),
     (("visible", "Crew", "--scope", "Ann"), "may be shown"),
+    (("remember", "Ann", "Rows"), "Remembered as"),
+    (("recall", "room:Crew"), "0 of 0"),
     (("recall",), "user:u1"),
     (("memory", "list"), "user:u1"),
     (("facts", "list"), "user:u1"),
 )
 REFUSED = (
     (("recall", "Anne"), "did you mean 'u1' ('Ann')?"),
+    (("recall", "user:Anne"), "did you mean 'u1' ('Ann')?"),
+    (("recall", "Crow"), "There is no room and no person 'Crow'. Did you mean 'r1' ('Crew')?"),
+    (("ask", "Crew", "kettle", "--sender", "Anne"), "did you mean 'u1' ('Ann')?"),
+    (("ask", "Crow", "kettle"), "Did you mean 'r1' ('Crew')?"),
     (("facts", "list", "Crow"), "Did you mean 'r1' ('Crew')?"),
-    (("remember", "Ann", "x"), "it is the name of u1"),
     (("audience", "Crew", "--add", "Ann"), "it is the name of u1"),
     (("tune", "--room", "Crow"), "Did you mean 'r1' ('Crew')?"),
 )
@@ -128,6 +134,34 @@ def test_rooms_and_people_are_named_in_one_way(crew):
         crew("facts", "list", "Ann", code=1).stderr
     )
     assert "u1" in json.dumps(json.loads(crew("recall", "--for", "user:Ann", "--json").stdout))
+
+
+def test_a_person_who_is_shown_a_part_of_a_room_is_told_so(crew):
+    told = crew("ask", "--viewer", "user:u2", "kettle").stderr
+    assert "user:u2 is shown r1 only from their first message to their last; `roomlore audience r1 --add u2`" in told
+    crew("audience", "r1", "--add", "u2")
+    answer = crew("ask", "--viewer", "user:u2", "kettle")
+    assert (answer.stderr, "kettle" in answer.stdout) == ("", True)
+
+
+HELP = (
+    (("facts", "list", "--help"), ("STATUS", "deprecated:", "all: any"), "<active"),
+    (("ask", "--help"), ("by id or name", "else the first three have a reason"), ""),
+    (("audience", "--help"), ("ROOM", "--kind"), "unkn\n"),
+    (("threads", "--help"), ("[OPTIONS] ROOM",), ""),
+    *((("memory", name, "--help"), ("a group, a person or an agent",), "group's memories") for name in ("log", "diff")),
+)
+
+
+def test_help_is_whole_at_eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with all_cases() as case:
+        for words, has, lacks in HELP:
+            with case(words):
+                shown = " ".join(re.sub("[│╭╮╰╯]", " ", CliRunner().invoke(app, list(words)).output).split())
+                assert all(text in shown for text in has)
+                assert not lacks or lacks not in shown
+    assert "No such command 'serch'. Did you mean 'ask'" in CliRunner().invoke(app, ["serch"]).output
 
 
 def test_ask_gives_whole_messages_and_at_most_three_reasons(run, monkeypatch):

@@ -182,9 +182,11 @@ def test_nothing_found_says_what_to_try(chat):
         plain = chat(command, "tea", "zebra").stdout
         assert plain.startswith("No message here has your words: zebra. Try other words, or fewer.\n")
         assert "filter" not in plain
-        unknown = chat(command, "tea", "kettle", "--sender", "zoe", "--since", "2024-01-01").stdout
-        assert unknown.startswith("Nobody who wrote here has the id 'zoe'")
+        unknown = chat(command, "tea", "kettle", "--sender", "zoe", "--since", "2024-01-01", code=1).stderr
+        assert unknown.startswith("roomlore: Nobody who wrote here has the id 'zoe'")
         assert unknown.count("zoe") == 1, "it is said once"
+        near = chat(command, "tea", "kettle", "--sender", "u_anna", code=1).stderr
+        assert "did you mean 'u_ann' ('Ann')?" in near
         filtered = chat(command, "tea", "zebra", "--since", "2024-05-14").stdout
         assert "of those that the filters leave" in " ".join(filtered.split())
     assert json.loads(chat("search", "tea", "zebra", "--json").stdout)["hits"] == []

@@ -340,6 +340,14 @@ async def test_an_extra_that_is_missing(monkeypatch):
     assert (parts["redis"].verdict, "needs the extra" in parts["redis"].told) == ("fail", True)
 
 
+async def test_an_extra_that_is_there_is_not_said_to_be_in_use():
+    used, there = (
+        (await found())["extras"].told.removeprefix("in use by these settings: ").split("; packages are there for: ")
+    )
+    assert "server" not in used
+    assert "server" in there
+
+
 async def test_the_form_of_the_linker(monkeypatch):
     kernel = load_link_model(compiled=True).kernel
     assert (await found())["linker"].told == f"compiled ({kernel.form})"

@@ -25,13 +25,15 @@ async def test_a_fact_goes_round(http):
     await http.post("/messages", json={"id": "m/1", "room_id": "茶", "sender_id": "anna"})
     made = await add(http, statement="对猫过敏", confidence=0, category="健康", tags=["x", "x"], sources=[source])
     assert (made.pop("outcome"), made["confidence"], made["tags"], made["sources"]) == ("added", 0.0, ["x"], [source])
+    assert (made.pop("notes"), made.pop("people_meant")) == ([], [])
     assert (await http.get(f"/facts/{made['memory_id']}")).json() == made
     assert (await http.get("/facts", params={"scope": "user:anna"})).json() == {
         "facts": [made],
         "total": 1,
         "next": None,
     }
-    assert (await add(http, statement=" 对猫过敏", sources=[source])) == made | {"outcome": "unchanged"}
+    same = {"outcome": "unchanged", "notes": [], "people_meant": []}
+    assert (await add(http, statement=" 对猫过敏", sources=[source])) == made | same
     for_all = await add(http, statement="对猫过敏")
     assert for_all["outcome"] == "added", "what one room heard keeps nothing from all others"
 

@@ -24,7 +24,7 @@ SAYINGS: Final[Mapping[str, str]] = {
     "settings.some.strange": "{count} set ({sources}); no settings of roomlore: {strange}",
     "settings.none.strange": "all as they ship; no settings of roomlore: {strange}",
     "settings.strange.do": "Unset these variables, or mend their names.",
-    "extras.some": "installed: {there}",
+    "extras.some": "in use by these settings: {used}; packages are there for: {there}",
     "extras.none": "installed: none",
     "extras.some.missing": "installed: {there}; missing for these settings: {missing}",
     "extras.none.missing": "installed: none; missing for these settings: {missing}",

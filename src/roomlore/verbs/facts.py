@@ -1,10 +1,11 @@
 """The verbs of facts: what is known of people, agents and groups, added and changed by hand."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args
 
 from roomlore.core.memory.memory import Memory, MemoryKind, Source, Status
+from roomlore.core.memory.versions import AddedFact
 from roomlore.core.memory.writing import (
     MAX_LABEL,
     MAX_PEOPLE,
@@ -18,14 +19,6 @@ from roomlore.verbs.table import Argument, Choice, Id, Many, Moment, Number, Pag
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedFact(Memory):
-    """The current version of a fact that was to be added. `outcome`: unchanged if it was there already, under this id
-    or in these words."""
-
-    outcome: Literal["added", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +38,8 @@ class FactHistory:
     versions: Sequence[Memory]
 
 
-async def add_all(lore: "Lore", viewer: str | None, facts: Sequence[NewMemory]) -> list[AddedFact]:
-    """Add facts in one transaction, and return the current one for each, in the same order."""
-    done = await lore.memories.add_all(await lore.memories.check_new(facts, viewer))
-    memories = await lore.memories.as_told([outcome.memory for outcome in done], viewer)
-    names = [field_.name for field_ in fields(Memory)]
-    return [
-        AddedFact(**{name: getattr(memory, name) for name in names}, outcome=cast(Any, outcome.outcome))
-        for memory, outcome in zip(memories, done, strict=True)
-    ]
-
-
 async def _add(lore: "Lore", viewer: str | None, **fact: Any) -> AddedFact:
-    return (await add_all(lore, viewer, [NewMemory(**fact)]))[0]
+    return (await lore.memories.add_told([NewMemory(**fact)], viewer=viewer))[0]
 
 
 async def page_of(
@@ -179,8 +161,8 @@ REASON = Argument("reason", Text(MAX_REASON), "Why, for the history.", "原因�
 STATUS = Argument(
     "status",
     Choice(get_args(Status)),
-    "active: valid now or later; ended: no longer valid; deprecated: deleted or merged.",
-    "active：现在或将来成立的；ended：已不成立的；deprecated：已删除或合并的。",
+    "active: valid now or later; ended: no longer valid; deprecated: deleted or merged; all: any.",
+    "active：现在或将来成立的；ended：已不成立的；deprecated：已删除或合并的；all：全部。",
     "active",
 )
 

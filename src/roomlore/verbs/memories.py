@@ -189,8 +189,8 @@ HISTORY = Verb(
 )
 AS_OF = AdminVerb(
     "memories.as_of",
-    "List the memories of a group as of a time.",
-    "列出某个时间的群记忆。",
+    "List the memories of a group, a person or an agent as of a time.",
+    "列出一个群、一个人或智能体在某个时间的记忆。",
     arguments=(
         GROUP,
         Argument("at", Moment("end"), "When: a day counts as it ends.", "时间；只写日期时指当天结束时。"),
@@ -202,8 +202,8 @@ AS_OF = AdminVerb(
 )
 DIFF = AdminVerb(
     "memories.diff",
-    "Show what changed in the memories of a group between two times, word by word.",
-    "逐词显示两个时间之间群记忆的变化。",
+    "Show what changed in the memories of a group, a person or an agent between two times, word by word.",
+    "逐词显示一个群、一个人或智能体的记忆在两个时间之间的变化。",
     arguments=(
         GROUP,
         Argument("start", Moment("start"), "From when; a day counts as it begins.", "从何时起；日期从当天开始。"),

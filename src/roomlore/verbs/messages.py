@@ -68,8 +68,8 @@ SEARCH = Verb(
         Argument(
             "mode",
             _MODES,
-            "`hybrid`, by words and meaning, or `lexical`, by words alone.",
-            "`hybrid`：按词和语义；`lexical`：只按词。",
+            "`hybrid`: by words, and by meaning where an embedder is set up; `lexical`: by words alone.",
+            "`hybrid`：按词，配置了向量模型时也按语义；`lexical`：只按词。",
             "hybrid",
         ),
         Argument("sender_ids", _SENDERS, "Only what this sender id said.", "只看这个发送者 id 说的。", None),

@@ -264,7 +264,8 @@ def _extras(settings: Settings) -> list[Finding]:
         if _is_there(module) and _is_there(_OWN.get(name, module)) and (name in needs or name not in shared)
     ]
     needed = sorted(needs - set(there))
-    known = {"there": ", ".join(there), "missing": ", ".join(needed)}
+    used = ", ".join(name for name in there if name in needs) or "–"
+    known = {"there": ", ".join(there), "used": used, "missing": ", ".join(needed)}
     if needed:
         finding_text = say("extras.some.missing" if there else "extras.none.missing", **known)
         return [Finding("extras", "fail", finding_text, say("extras.missing.do", extras=",".join(needed)))]

@@ -14,12 +14,16 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
+from roomlore.core.memory.versions import AddedFact
+from roomlore.core.memory.writing import MemoryFields, NewMemory
+from roomlore.core.models import Room
+from roomlore.core.search.hits import SearchAnswer
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
-from roomlore.services.messages import Ingest, MessageSearch, MessageService, RoomsSearch, Searching
+from roomlore.services.messages import Ingest, MessageSearch, MessageService, RoomsSearch, SearchFilters, Searching
 from roomlore.services.models import ModelService
 from roomlore.services.quotas import QuotaService
 from roomlore.services.sessions import SessionService
@@ -28,15 +32,16 @@ from roomlore.settings.registry import importers
 from roomlore.storage import Storage, connect, is_in_memory
 from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.import_processes import Given, ThisProcess, import_processes
+from roomlore.wiring.naming import whom
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
 
 _Search = TypeVar("_Search", bound=Searching)
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `links`, `context`, `usage`, `sessions`, `memories`, `recall`,
-    `privacy`, `rooms`, `keys`, `quotas`, `archives`, `imports`, `tuning`, `evaluation`; and `index` and
-    `models`, which all tenants share. Each is built when it is first used."""
+    """One tenant's view of roomlore: the plain verbs `remember`, `ask` and `digest`; and `messages`, `links`,
+    `context`, `usage`, `sessions`, `memories`, `recall`, `privacy`, `rooms`, `keys`, `quotas`, `archives`, `imports`,
+    `tuning`, `evaluation`, and `index` and `models`, which all tenants share. Each is built when it is first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -316,6 +321,32 @@ class Lore:
     def bounds(self, name: str) -> tuple[float, ...]:
         """Return the upper bounds of a histogram's buckets, except the last. Raise `KeyError`."""
         return self._resources.telemetry.bounds(name)
+
+    async def remember(
+        self, about: Room | str, statement: str, *, viewer: str | None = None, **fields: Unpack[MemoryFields]
+    ) -> AddedFact:
+        """Remember a statement about a room, a person or an agent, and return the stored fact.
+
+        `about`: a room, or the name or id of a room or a person; 'room:Crew', 'user:anna' or 'agent:bot' say which. A
+        person's name alone is taken for the id of the only one who has it; after 'user:' stands an id, and if nobody
+        has it, `notes` of the fact say who may be meant. `fields`: those of `NewMemory`, such as `valid_until`.
+        `viewer`: 'room:team' or 'user:anna' adds it: what a room adds was said there now, and a name alone is a room's.
+        A fact that exists in the same words, or by its `memory_id`, is returned as it is (`outcome`). Raise
+        `InvalidInput` for a name that several have, `NotFound` for one that nobody has, `Conflict`,
+        `StorageUnavailable`.
+        """
+        scope = await whom(self, about, viewer=viewer)
+        new = NewMemory(scope=scope, statement=statement, **fields)
+        return (await self.memories.add_told([new], viewer=viewer))[0]
+
+    async def ask(
+        self, room: Room | str | None, question: str, *, viewer: str | None = None, **filters: Unpack[SearchFilters]
+    ) -> SearchAnswer:
+        """Return the messages that answer a question, best first, each with its reason: of a room, by its id or name,
+        or of all rooms for None. `viewer` and `filters`: those of `messages.search`, such as `since` and `limit`. Raise
+        as it does, and `InvalidInput` for a name that several rooms have."""
+        room_id = room.room_id if isinstance(room, Room) else room and await self.rooms.named(room, viewer=viewer)
+        return await self.messages.search(room_id, question, viewer=viewer, **filters)
 
     async def digest(
         self,

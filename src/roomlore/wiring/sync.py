@@ -16,6 +16,11 @@ from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.health import Finding
+from roomlore.core.memory.versions import AddedFact
+from roomlore.core.memory.writing import MemoryFields
+from roomlore.core.models import Room
+from roomlore.core.search.hits import SearchAnswer
+from roomlore.services.messages import SearchFilters
 from roomlore.settings import Settings
 from roomlore.wiring.lore import Lore, connect_with
 from roomlore.wiring.resources import Own, OwnBackends, opening_in
@@ -196,6 +201,16 @@ class SyncLore:
 
     def bounds(self, name: str) -> tuple[float, ...]:
         return self._lore.bounds(name)
+
+    def remember(
+        self, about: Room | str, statement: str, *, viewer: str | None = None, **fields: Unpack[MemoryFields]
+    ) -> AddedFact:
+        return self._loop.run(self._lore.remember(about, statement, viewer=viewer, **fields))
+
+    def ask(
+        self, room: Room | str | None, question: str, *, viewer: str | None = None, **filters: Unpack[SearchFilters]
+    ) -> SearchAnswer:
+        return self._loop.run(self._lore.ask(room, question, viewer=viewer, **filters))
 
     def digest(
         self,

@@ -262,12 +262,12 @@ export abstract class Operations extends Caller {
     return this.call(given, options, "GET", "/memory/history/{memory_id}");
   }
 
-  /** List the memories of a group as of a time. */
+  /** List the memories of a group, a person or an agent as of a time. */
   memoriesAsOf(given: Given<"memories_as_of">, options?: CallOptions): Promise<Answer<"memories_as_of">> {
     return this.call(given, options, "GET", "/memory/as-of/{group_id}");
   }
 
-  /** Show what changed in the memories of a group between two times, word by word. */
+  /** Show what changed in the memories of a group, a person or an agent between two times, word by word. */
   diffMemories(given: Given<"diff_memories">, options?: CallOptions): Promise<Answer<"diff_memories">> {
     return this.call(given, options, "GET", "/memory/diff/{group_id}");
   }

@@ -158,6 +158,16 @@ export interface components {
              * @enum {string}
              */
             outcome: "added" | "unchanged";
+            /**
+             * Notes
+             * @description That nothing is known of a person with the id in its scope, and who may be meant.
+             */
+            notes: string[];
+            /**
+             * People Meant
+             * @description Their ids, the likeliest first.
+             */
+            people_meant: string[];
         };
         /**
          * AddedFacts
@@ -4343,7 +4353,7 @@ export interface operations {
                 q: string;
                 /** @description Maximum number of messages; those far below the best are left out. */
                 limit?: number;
-                /** @description `hybrid`, by words and meaning, or `lexical`, by words alone. */
+                /** @description `hybrid`: by words, and by meaning where an embedder is set up; `lexical`: by words alone. */
                 mode?: "hybrid" | "lexical";
                 /** @description Only what this sender id said. May be repeated. */
                 sender_id?: string[] | null;
@@ -5343,7 +5353,7 @@ export interface operations {
                 scope: string;
                 /** @description By default fact. May be repeated. */
                 kind?: ("fact" | "group" | "short")[] | null;
-                /** @description active: valid now or later; ended: no longer valid; deprecated: deleted or merged. */
+                /** @description active: valid now or later; ended: no longer valid; deprecated: deleted or merged; all: any. */
                 status?: "active" | "ended" | "deprecated" | "all";
                 /** @description The `next` of the page before; 0 begins. */
                 offset?: number;
@@ -5605,7 +5615,7 @@ export interface operations {
             query?: {
                 /** @description By default every kind. May be repeated. */
                 kind?: ("short" | "fact" | "group")[] | null;
-                /** @description active: valid now or later; ended: no longer valid; deprecated: deleted or merged. */
+                /** @description active: valid now or later; ended: no longer valid; deprecated: deleted or merged; all: any. */
                 status?: "active" | "ended" | "deprecated" | "all";
                 /** @description How many were shown before. */
                 offset?: number;

@@ -70,6 +70,17 @@ class Remembered:
     memory: Memory
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFact(Memory):
+    """The current version of a fact that was to be added. `outcome`: unchanged if it was there already, under this id
+    or in these words. `notes`: that nothing is known of a person with the id in its scope, and who may be meant;
+    `people_meant`: their ids, the likeliest first."""
+
+    outcome: Literal["added", "unchanged"]
+    notes: tuple[str, ...] = ()
+    people_meant: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """A stored version, the version in force for it (the head of its lineage, or of the one it was merged into), and

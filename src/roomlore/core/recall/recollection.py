@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, time
 from typing import Any, Literal, TypedDict, get_args
 
 from roomlore.core.errors import InvalidInput
@@ -210,7 +210,8 @@ def line_of(statement: str, scope: str = "") -> str:
 
 def text_of(memory: Memory) -> str:
     """Return the statement, with since when it holds and when it ends, if that is known."""
-    begins = f"from {memory.valid_from:{_TIME}}" if memory.valid_from else ""
+    midnight = memory.valid_from is not None and memory.valid_from.time() == time.min
+    begins = f"from {memory.valid_from:{'%Y-%m-%d' if midnight else _TIME}}" if memory.valid_from else ""
     day = memory.valid_until and last_day(memory.valid_until, UTC)
     ends = f"until the end of {day}" if day else f"until {memory.valid_until:{_TIME}}" if memory.valid_until else ""
     times = " ".join(filter(None, (begins, ends)))

@@ -224,8 +224,9 @@ def missing_senders(facts: MessageFacts, senders: Sequence[str] | None) -> str |
     return " ".join(nobody_has(given, known) for given in missing[:_NAMED_SENDERS])
 
 
-def nobody_has(given: str, known: Mapping[str, str]) -> str:
-    """Return a sentence which says that nobody has this id, and who may be meant by it. `known`: names by id."""
+def people_like(given: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the people who may be meant by an id that nobody has: those whose name it is, or else those whose id or
+    name is nearly the same. `known`: names by id."""
     called: dict[str, list[str]] = {}
     for sender, name in known.items():
         for called_name in dict.fromkeys((sender, name)):
@@ -233,9 +234,13 @@ def nobody_has(given: str, known: Mapping[str, str]) -> str:
     wanted = given.removeprefix("@")
     named = [alike_name for alike_name in called if fold(alike_name) == fold(wanted)] or alike(wanted, called)
     near = list(dict.fromkeys(sender for alike_name in named for sender in called[alike_name]))[:_MEANT_SENDERS]
-    meant = ", ".join(
-        f"{sender_id!r:.80}" + (f" ({known[sender_id]!r:.80})" if known[sender_id] else "") for sender_id in near
-    )
+    return {sender: known[sender] for sender in near}
+
+
+def nobody_has(given: str, known: Mapping[str, str]) -> str:
+    """Return a sentence which says that nobody has this id, and who may be meant by it. `known`: names by id."""
+    near = people_like(given, known).items()
+    meant = ", ".join(f"{sender_id!r:.80}" + (f" ({name!r:.80})" if name else "") for sender_id, name in near)
     problem = f"Nobody who wrote here has the id {given!r:.80}"
     return f"{problem}; did you mean {meant}?" if meant else f"{problem}."
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -342,8 +342,28 @@ def rank(
             for arrival, score in zip(arrivals[order].tolist(), scores, strict=True)
         ]
     best = passed.best()
-    questions = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
-    return _listed(order, scores, signals, query, postings, _of(facts.sent_at, rows), arrivals, questions)
+    questions = [best.get(place) for place in order.tolist()]
+    talks = _talks(order, rows, questions, signals.words, facts)
+    return _listed(order, scores, signals, query, postings, _of(facts.sent_at, rows), arrivals, questions, talks)
+
+
+def _talks(
+    order: Ints, rows: Ints, questions: Sequence[int | None], words: Floats, facts: MessageFacts
+) -> Sequence[tuple[bool, bool]]:
+    """Return for each hit if it stands in one talk with the question that it answers, and with a message that has words
+    of the query: both are of one thread, or sent within an hour. `questions`: places in `rows`, as `order` has them."""
+    hits, size = rows[order], facts.arrivals.size
+    has_words = np.zeros(size, np.bool_)
+    has_words[rows] = words > 0
+
+    def together(others: Ints, its: Ints) -> Any:
+        soon = np.abs(facts.sent_at[others] - facts.sent_at[its]) <= _HOUR
+        return soon | (facts.threads[others] == facts.threads[its])
+
+    asked = rows[[place if question is None else question for place, question in zip(order, questions, strict=True)]]
+    beside = np.clip(hits[:, None] + np.arange(-REACH, REACH + 1), 0, size - 1)
+    held = has_words[beside] & (beside != hits[:, None]) & together(beside, hits[:, None])
+    return list(zip(together(asked, hits).tolist(), held.any(axis=1).tolist(), strict=True))
 
 
 def _is_then(signals: _Signals) -> bool:
@@ -537,12 +557,13 @@ def _listed(
     sent_at: Ints,
     arrivals: Ints,
     questions: Sequence[int | None],
+    talks: Sequence[tuple[bool, bool]],
 ) -> list[Ranked]:
     """Return the rows in this order, each with its score and the question that it answers."""
     columns = [_shown(getattr(signals, name), order) for name in _SIGNALS]
     holds = _holding(query, postings, signals.table[order])
     listed = []
-    for place, row in enumerate(order.tolist()):
+    for place, (row, question) in enumerate(zip(order.tolist(), questions, strict=True)):
         its = {name: column[place] for name, column in zip(_SIGNALS, columns, strict=True)}
         held = [
             word.text
@@ -554,8 +575,8 @@ def _listed(
                 arrival=int(arrivals[row]),
                 score=scores[place],
                 signals=its,
-                reason=reason(query, its, held, from_micros(int(sent_at[row]))),
-                question=questions[place],
+                reason=reason(query, its, held, from_micros(int(sent_at[row])), talks[place]),
+                question=None if question is None else int(arrivals[question]),
                 outside=bool(query.begun) and its["time"] < 1,
             )
         )

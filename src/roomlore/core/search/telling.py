@@ -19,19 +19,26 @@ _SHOWN = {
     "answers": "answers a question like yours",
     "meaning": "close to it in meaning",
     "neighbours": "in the same talk as a message with your words",
+    "beside": "near a message with your words",
     "speaker": "by someone you named",
 }
 _SIDES = {"asker": "by a person, not an agent", "agent": "by the agent"}
 
 
-def reason(query: SearchQuery, signals: Mapping[str, float], held: Sequence[str], at: datetime) -> str:
-    """Return why a message was found, the strongest reason first. `held`: the words of the question that it holds.
+def reason(
+    query: SearchQuery, signals: Mapping[str, float], held: Sequence[str], at: datetime, talk: tuple[bool, bool]
+) -> str:
+    """Return why a message was found, the strongest reason first. `held`: the words of the question that it holds;
+    `talk`: if it is in one talk with the question that it answers, and with a message that has such words.
 
     That the talk around it has the words is a reason only for a message that has none of its own.
     """
     codes = [code for code in ("answers", "meaning", "neighbours", "speaker") if signals[code] >= _WORTH_SAYING]
+    codes = [code for code in codes if code != "answers" or talk[0]]
     if held or "answers" in codes:
         codes = [code for code in codes if code not in ("meaning", "neighbours")]
+    elif not talk[1]:
+        codes = ["beside" if code == "neighbours" else code for code in codes]
     reasons = [_held(held)] if held else []
     reasons += [_SHOWN[code] for code in codes]
     if then := [span for span in query.begun if span.start <= at < span.end]:

@@ -3,8 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import fields
 from datetime import datetime
-from typing import Any, Literal, Protocol, Unpack, get_args
+from typing import Any, Literal, Protocol, Unpack, cast, get_args
 
 from roomlore.core.audience import check_share, check_viewer, may_see, unreplaced
 from roomlore.core.errors import MOST_LISTED, Conflict, Forbidden, InvalidInput, NotFound, several_ids
@@ -23,7 +24,7 @@ from roomlore.core.memory.memory import (
     Status,
     check_scope,
 )
-from roomlore.core.memory.versions import FactImport, ImportedMemories, Remembered, Skipped, said_there_now
+from roomlore.core.memory.versions import AddedFact, FactImport, ImportedMemories, Remembered, Skipped, said_there_now
 from roomlore.core.memory.writing import (
     MAX_BATCH,
     Edit,
@@ -35,9 +36,11 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
+from roomlore.core.search.facts import nobody_has
 from roomlore.core.visibility import SeenIn, Visibility, as_shown_to, is_heard
 from roomlore.ports.audience import view_for
 from roomlore.ports.exports import MemoryExport, ReadMemories
+from roomlore.ports.people import people_meant
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.memories.history import MemoryPast, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
@@ -47,6 +50,8 @@ Named = Literal["memory", "evolution"]
 _SHORTEST = 4
 _ALL = 2**31 - 1
 _EXCERPT = 80
+_NOTED = 20
+"""The most scopes of one call that are compared with the people who are known."""
 _STATUSES: dict[str, MemoryStatus | None] = {
     "active": MemoryStatus.ACTIVE,
     "ended": MemoryStatus.ACTIVE,
@@ -185,6 +190,34 @@ class MemoryService(Service):
         if on_conflict not in ("raise", "report"):
             raise InvalidInput("on_conflict_invalid", value=f"{on_conflict!r:.60}")
         return await self._writer.add(list(memories), on_conflict=on_conflict)
+
+    async def add_told(self, memories: Sequence[NewMemory], *, viewer: str | None = None) -> list[AddedFact]:
+        """Add memories in one transaction, as `viewer` may add them (`check_new`); return the current one for each as
+        it is told them, in the same order, with notes on scopes of people of whom nothing is known. Raise as `add_all`
+        and `check_new` do."""
+        scopes = dict.fromkeys(new.scope for new in memories if isinstance(new.scope, str))
+        doubts = await self._doubts([scope for scope in scopes if scope.startswith("user:")][:_NOTED], viewer)
+        done = await self.add_all(await self.check_new(memories, viewer))
+        current = await self.as_told([outcome.memory for outcome in done], viewer)
+        names = [field.name for field in fields(Memory)]
+        return [
+            AddedFact(
+                **{name: getattr(memory, name) for name in names},
+                outcome=cast(Any, outcome.outcome),
+                **doubts.get(new.scope, {}),
+            )
+            for new, memory, outcome in zip(memories, current, done, strict=True)
+        ]
+
+    async def _doubts(self, scopes: Sequence[str], viewer: str | None) -> dict[str, dict[str, Any]]:
+        """Return notes, and who may be meant, of those of these people of whom nothing is known."""
+        doubts = {}
+        async with self._storage.reading(self._tenant) as work:
+            for scope in scopes:
+                name = scope.removeprefix("user:")
+                if people := await people_meant(work, name, viewer=viewer, now=self._clock.now()):
+                    doubts[scope] = {"notes": (nobody_has(name, people),), "people_meant": tuple(people)}
+        return doubts
 
     async def update(
         self,

@@ -5,7 +5,7 @@ from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.message_service import MessageService, OnConflict
 from roomlore.services.messages.planning import by_room, report_of, results_of
 from roomlore.services.messages.room_states import RoomCache
-from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, Searching
+from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, SearchFilters, Searching
 
 __all__ = [
     "AllDue",
@@ -16,6 +16,7 @@ __all__ = [
     "OnConflict",
     "RoomCache",
     "RoomsSearch",
+    "SearchFilters",
     "Searching",
     "VectorsDue",
     "by_room",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
@@ -69,6 +69,19 @@ _SHORT = 2_000
 AskedAt = datetime | Literal["newest"] | None
 Among = Callable[[MessageFacts], Ints | None]
 """Return the arrivals of the messages that may be found; None if all may."""
+
+
+class SearchFilters(TypedDict, total=False):
+    """What `lore.messages.search` takes beside the room, the question and the viewer."""
+
+    limit: int
+    mode: SearchMode
+    sender_ids: Sequence[str] | None
+    since: datetime | None
+    until: datetime | None
+    asked_at: AskedAt
+    conversation: bool
+    neighbours: bool
 
 
 class FactsCache:

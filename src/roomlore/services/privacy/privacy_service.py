@@ -1,6 +1,6 @@
 """The verbs of `lore.privacy`: forgetting a person, and checking what is stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from roomlore.core.errors import InvalidInput, NameNotId, NotFound
@@ -8,18 +8,18 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
-from roomlore.core.text import fold
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import has_id
 from roomlore.ports.durable import owner_prefix
+from roomlore.ports.people import called
 from roomlore.services.privacy.forgetter import Forgetter
 from roomlore.services.privacy.forgettings import Forgettings
 from roomlore.services.privacy.verify import Verifier
 from roomlore.storage import Storage, UnitOfWork
 
 _NAMED = 8
-_LIKE = 200
-"""The most people whose names are compared with one that was given in place of an id."""
+_ROOMS = 3
+"""The most people of a name, and rooms of each, that an error names."""
 _NOTHING_CHECKED = "Nothing is remembered in it, so no memory was checked."
 
 
@@ -49,7 +49,7 @@ class PrivacyService:
             person = owner_of(given)
             if person and await self._is_known(work, person):
                 raise NameNotId("scope_for_person", scope=f"{given!r:.80}", person=f"{person!r:.80}")
-            known = await self._called(work, given)
+            known = await called(work, given)
         if known:
             raise _name_not_id(given, known)
 
@@ -59,10 +59,10 @@ class PrivacyService:
         have it."""
         given = _checked(name)
         async with self._storage.reading(self._tenant) as work:
-            known = [] if await self._is_known(work, given) else await self._called(work, given)
+            known = {} if await self._is_known(work, given) else await called(work, given)
         if len(known) > 1:
             raise _name_not_id(given, known)
-        return known[0] if known else given
+        return next(iter(known), given)
 
     async def _is_known(self, work: UnitOfWork, user_id: str) -> bool:
         return bool(
@@ -70,17 +70,6 @@ class PrivacyService:
             or await work.memories.scope(scope=f"user:{user_id}")
             or await self._forgettings.work_of(work, user_id)
         )
-
-    async def _called(self, work: UnitOfWork, name: str) -> list[str]:
-        """Return the ids of those whose name it is in a room, those who spoke last first."""
-        part = name.removeprefix("@")
-        like = await work.rooms.speakers(part=part, room_ids=None, limit=_LIKE) if part else []
-        called = []
-        for voice_like in like:
-            voices = await work.rooms.voices(sender_id=voice_like.sender_id)
-            if any(fold(voice.name) == fold(part) for voice in voices):
-                called.append(voice_like.sender_id)
-        return called
 
     async def forget(
         self, user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False
@@ -166,9 +155,11 @@ class PrivacyService:
             raise NotFound("scope_unknown_to_check", scope=f"{scope!r:.80}")
 
 
-def _name_not_id(name: str, known: Sequence[str]) -> NameNotId:
+def _name_not_id(name: str, known: Mapping[str, Sequence[str]]) -> NameNotId:
+    """Return the error about a name in place of an id. `known`: the rooms of those who have it, by their ids."""
     more = Phrase("and_more", count=len(known) - _NAMED) if len(known) > _NAMED else ""
-    named = ", ".join(f"{own_id:.80}" for own_id in known[:_NAMED])
+    where = {own_id: f" ({', '.join(rooms[:_ROOMS]):.80})" if len(known) > 1 else "" for own_id, rooms in known.items()}
+    named = ", ".join(f"{own_id:.80}{where[own_id]}" for own_id in list(known)[:_NAMED])
     return NameNotId("person_named", name=f"{name!r:.80}", known=named, more=more)
 
 

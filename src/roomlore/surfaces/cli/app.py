@@ -29,14 +29,14 @@ from roomlore.surfaces.cli.language import (
 )
 
 PLACES = {
-    "demo": "first_steps:demo",
-    "import": "data:import_",
     "add": "plain:add",
     "context": "rooms:context",
-    "ask": "searching:search",
     "remember": "facts:remember",
     "recall": "plain:recall",
     "reply": "plain:reply",
+    "ask": "searching:search",
+    "demo": "first_steps:demo",
+    "import": "data:import_",
     "digest": "rooms:digest",
     "forget": "privacy:forget",
     "doctor": "operations:doctor",

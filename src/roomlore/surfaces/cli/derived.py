@@ -15,7 +15,7 @@ from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_named, scope_to_write, viewer_of
+from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_for, viewer_of
 from roomlore.surfaces.cli.given import json_object, text_in, text_of
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
@@ -219,8 +219,10 @@ class _Option:
         return parameters
 
     def _metavar(self) -> str | None:
-        """Return a word for the values where help is not to list an older one, None elsewhere."""
-        return self.name.upper() if _OLDER in getattr(self.argument.form, "words", ()) else None
+        """Return a word for the values where the help lists them, or is not to list an older one; None elsewhere."""
+        words = getattr(self.argument.form, "words", ()) if isinstance(self.argument.form, Choice) else ()
+        listed = bool(words) and all(word in self.argument.en for word in words)
+        return self.name.upper() if listed or _OLDER in words else None
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
         """Return the type of the parameter, and its bounds as Typer takes them."""
@@ -321,8 +323,7 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     if isinstance(form, Time):
         return _time(lore, option, value)
     if form in (Reference.SCOPE, Reference.GROUP):
-        named = scope_to_write if verb.scope == "write" else scope_named
-        return await named(lore, value, group=form is Reference.GROUP)
+        return await scope_for(lore, value, writes=verb.scope == "write", group=form is Reference.GROUP)
     if form is Reference.ROOM:
         return await lore.rooms.named(value, viewer=None)
     if form is Reference.NEW_ROOM:

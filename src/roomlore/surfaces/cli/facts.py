@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roomlore.core.memory.memory import Memory
-from roomlore.core.memory.versions import FactImport
+from roomlore.core.memory.versions import AddedFact, FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
-from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, missing_room, scope_meant, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, scope_meant, scope_to_write
 from roomlore.surfaces.cli.language import App, helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
@@ -29,12 +30,12 @@ _NAMED_SKIPPED = 20
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def _added(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _added(lore: Lore, fact: AddedFact, _: Call) -> None:
     """Tell what was remembered."""
     new = fact.outcome == "added"
     said = show_memories.held(fact, lore.settings.search.zone)
     begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
-    typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+    typer.echo(say(begun, memory=show_memories.short(fact.memory_id), said=said))
     _tell_ended(lore, fact)
 
 
@@ -43,15 +44,18 @@ def _tell_ended(lore: Lore, fact: Memory) -> None:
         typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
 
 
-async def _unknown(lore: Lore, fact: verbs.AddedFact, _: Call) -> None:
+async def _unknown(lore: Lore, fact: AddedFact, __: Call) -> None:
     """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
-    about, missing = fact.scope, await missing_room(lore, fact.scope)
-    if missing is not None and fact.outcome == "added":
+    (kind, _, room), known = fact.scope.partition(":"), show_memories.short(fact.memory_id)
+    if kind == "group" and fact.outcome == "added" and await scope_meant(lore, fact.scope):
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
-    meant = "" if about.startswith("group:") else await scope_meant(lore, about)
-    if meant.endswith("?"):
-        typer.echo(show.inert(translated(meant)), err=True)
+        typer.echo(say(told, room=show.inert(room), fact=known), err=True)
+    for note in fact.notes:
+        typer.echo(show.inert(translated(note)), err=True)
+    if fact.people_meant:
+        anew = f"roomlore remember {quote(f'user:{fact.people_meant[0]}')} {quote(fact.statement)}"
+        told = "If so: `{anew}`, and `roomlore facts delete {fact}` takes this one back."
+        typer.echo(say(told, anew=show.inert_piece(anew), fact=known), err=True)
 
 
 async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
@@ -72,7 +76,7 @@ async def _meant(lore: Lore, page: verbs.FactPage, call: Call) -> None:
 async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
     anew = fact.memory_id != call.gives["memory_id"]
     told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-    known, said = show.inert(fact.memory_id), show_memories.held(fact, lore.settings.search.zone)
+    known, said = show_memories.short(fact.memory_id), show_memories.held(fact, lore.settings.search.zone)
     typer.echo(say(told, number=fact.version, memory=known, said=said))
     _tell_ended(lore, fact)
 

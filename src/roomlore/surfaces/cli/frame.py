@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from roomlore.core import DEFAULT_TENANT
-from roomlore.core.errors import InvalidInput, NotFound, RoomloreError, UnknownRoom
+from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli.language import Shown, say, translated
 
@@ -153,7 +153,7 @@ class Group(Shown, TyperGroup):
             raise typer.Exit(1) from error
 
     def _in_plain_words(self, error: Any) -> None:
-        error.message = error.message.replace(_PREFIX, "")
+        error.message = error.message.replace(_PREFIX, "").replace("'search'", "'ask'")
 
     def _place_option(self, error: Any) -> None:
         name, ctx = getattr(error, "option_name", None), error.ctx
@@ -185,14 +185,13 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 async def scope_named(
     lore: Lore, given: str, *, group: bool = False, refuse: Callable[[str], object] | None = None
 ) -> str:
-    """Return a scope to read: group:Crew, user:Anna, or the name or id of a room or a person alone, with the id in
-    place of a name that only one has; whom it takes for the person is said on standard error. Raise `InvalidInput` that
-    names what may be meant if several have it. `group`: a room comes before a person of that name, and may be new.
-    `refuse`: raises the error for what nothing has."""
-    given = await _with_kind(
-        lore, given, group=group, person=lambda name: lore.privacy.person_named(name), refuse=refuse
+    """Return a scope to read, as `naming.whom` does, also of `user:Anna` by the name of a person; whom it takes for the
+    person is said on standard error."""
+    from roomlore.wiring.naming import whom
+
+    scope = await whom(
+        lore, given, viewer=None, group=group, person=lambda name: person_named(lore, name), refuse=refuse
     )
-    scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, name = scope.partition(":")
     return f"user:{await person_named(lore, name)}" if kind == "user" else scope
 
@@ -211,86 +210,58 @@ async def person_named(lore: Lore, name: str) -> str:
 async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
     """Return a scope as `scope_named` does. Raise `NameNotId` for the name of a person: anybody may take any name, even
     that of an id."""
+    from roomlore.wiring.naming import whom
 
     async def person(name: str) -> str:
         await lore.privacy.check_person(name)
         return name
 
-    scope = await lore.rooms.scope_named(await _with_kind(lore, given, group=group, person=person), viewer=None)
+    scope = await whom(lore, given, viewer=None, group=group, person=person)
     kind, _, name = scope.partition(":")
     return f"user:{await person(name)}" if kind == "user" else scope
 
 
-async def _with_kind(
-    lore: Lore,
-    given: str,
-    *,
-    group: bool,
-    person: Callable[[str], Awaitable[str]],
-    refuse: Callable[[str], object] | None = None,
-) -> str:
-    """Return a scope for the id or name of a room or a person alone, and a scope as it is."""
-    from roomlore.core.memory.memory import check_scope
-    from roomlore.core.memory.writing import scope_of
-
-    if scope_of(given) == given:
-        return given
-    room = f"group:{await lore.rooms.named(given, viewer=None, or_new=True)}"
-    if (is_room := not await scope_meant(lore, room)) and group:
-        return room
-    user = f"user:{await person(given)}"
-    try:
-        await lore.rooms.check_there(user)
-    except NotFound as error:
-        if is_room or group:
-            return room
-        meant = [await lore.rooms.meant(given, viewer=None), await scope_meant(lore, user)]
-        if alike := sentences("", *(text for text in meant if text.endswith("?"))):
-            raise NotFound(alike) from error
-        (refuse or check_scope)(given)
-    if is_room:
-        raise InvalidInput("scope_of_two", given=f"{given!r:.80}", room=room, user=user)
-    return user
+async def scope_for(lore: Lore, given: str, *, writes: bool, group: bool) -> str:
+    """Return a scope to read, to write to, or for a new fact."""
+    if writes and not group:
+        return await _scope_to_remember(lore, given)
+    return await (scope_to_write if writes else scope_named)(lore, given, group=group)
 
 
-async def missing_room(lore: Lore, scope: str) -> str | None:
-    """Return the room of a group's scope if there is none such."""
-    kind, _, room = scope.partition(":")
-    if kind != "group":
-        return None
-    try:
-        await lore.rooms.get(room)
-    except NotFound:
-        return room
-    return None
+async def _scope_to_remember(lore: Lore, given: str) -> str:
+    """Return the scope of a new fact: a name alone is read as in `scope_named`. In a terminal it asks whether a person
+    is meant where nobody has the id after `user:`."""
+    from roomlore.ports.people import people_meant
+    from roomlore.surfaces.cli import show
+    from roomlore.wiring.naming import whom
 
-
-_COMPARED = 200
+    scope = await whom(lore, given, viewer=None, person=lambda name: person_named(lore, name))
+    kind, _, name = scope.partition(":")
+    if kind != "user" or not sys.stdin.isatty():
+        return scope
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await people_meant(work, name, viewer=None, now=lore.now())
+    for person, called in people.items():
+        asked = {"name": show.inert(name), "scope": show.inert(f"user:{person}"), "called": show.inert(called)}
+        if typer.confirm(
+            say("Nobody has the id {name}. Is {scope} meant ({called})?", **asked), default=None, err=True
+        ):
+            return f"user:{person}"
+    return scope
 
 
 async def scope_meant(lore: Lore, scope: str) -> str:
     """Return a sentence which says that there is no room, or nobody, with the id of a scope, and which may be meant; ''
     if there is."""
-    from roomlore.core.search.facts import nobody_has
+    from roomlore.wiring.naming import scope_meant
 
-    kind, _, known = scope.partition(":")
-    if kind == "group":
-        try:
-            await lore.rooms.get(known)
-        except UnknownRoom as error:
-            return sentences(str(error), await lore.rooms.meant(known, viewer=None))
-    if kind == "user":
-        async with lore.storage.reading(lore.tenant) as work:
-            if not await work.rooms.of_person(person_id=known):
-                speakers = await work.rooms.speakers(part="", room_ids=None, limit=_COMPARED)
-                return nobody_has(known, {one.sender_id: one.name for one in speakers})
-    return ""
+    return await scope_meant(lore, scope, viewer=None)
 
 
 async def room_to_write(lore: Lore, given: str | None) -> str | None:
     """Return the id of the room with this id or name, or the text itself as the id of a new room. Raise
     `InvalidInput` if several rooms have the name."""
-    return None if given is None else (await with_id(lore, f"room:{given}"))[0].removeprefix("room:")
+    return None if given is None else await lore.rooms.named(given, viewer=None, or_new=True)
 
 
 async def room_given(lore: Lore, given: str | None) -> str | None:

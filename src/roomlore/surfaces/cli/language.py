@@ -28,6 +28,8 @@ _USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
 _NAMES_WIDTH = 36
 # The braces around what must be given.
 _BRACES = re.compile(r"\{([^{}]*)\}")
+# Where a longer Latin word begins behind a Chinese character or mark.
+_LATIN = re.compile(r"(?<=[\u3001-\u9fff\uff09-\uffef])(?=[（《“]?[A-Za-z0-9_.'/-]{6})")
 _COMMA = re.compile(r", (?!\d)")
 
 
@@ -97,7 +99,14 @@ class Shown:
 
 
 class Command(Shown, TyperCommand):
-    """A command of the program. It takes options by their older names too."""
+    """A command of the program. It takes options by their older names too, and shows the names of its arguments in
+    capitals."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        for parameter in self.params:
+            if parameter.param_type_name == "argument" and not getattr(parameter, "metavar", None):
+                parameter.metavar = str(parameter.name).strip("_").upper()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = {name for parameter in self.params for name in parameter.opts}
@@ -199,9 +208,15 @@ def _row(parameter: Any, context: Any) -> tuple[str, Any]:
 def _folded(text: str | None) -> Any:
     from rich.text import Text
 
-    folded = Text.from_markup(text or "")
+    folded = Text.from_markup(parted(text or ""))
     folded.overflow = "fold"
     return folded
+
+
+def parted(text: str) -> str:
+    """Return a Chinese text with a space before each longer word of Latin letters, so that a line breaks there and not
+    within the word."""
+    return _LATIN.sub(" ", text)
 
 
 def print_usage_error(error: Any) -> None:

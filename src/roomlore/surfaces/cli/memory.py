@@ -80,7 +80,7 @@ def evolve(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; with `--all` a list.")] = False,
 ) -> None:
-    """Read the group's messages since the last evolution and update its memories."""
+    """Read the messages of a group, or of a person, since the last evolution and update the memories."""
     done: list[EvolutionResult] = []
     out = show.console()
 
@@ -228,7 +228,7 @@ def log(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of changes.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show the changes of a group's memories, the newest first: what, when, by whom and why."""
+    """Show how the memories of a group, a person or an agent changed, the newest first: what, when, by whom, why."""
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))

@@ -16,7 +16,7 @@ from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
-from roomlore.surfaces.cli.language import App, interface_language, say, translated
+from roomlore.surfaces.cli.language import App, interface_language, parted, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
 
@@ -75,7 +75,7 @@ def _finding_line(finding: Finding) -> list[str]:
         doctor_words.phrase(finding.todo, language=language),
     )
     part = doctor_words.part(finding.part, language=language)
-    return [say(finding.verdict), show.inert(part), ms, show.inert(state), show.inert(todo)]
+    return [say(finding.verdict), show.inert(part), ms, *(parted(show.inert(text)) for text in (state, todo))]
 
 
 def backup(

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.errors import NotFound
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import Call, command, help_of
-from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_named, viewer_of
+from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_meant, scope_named, viewer_of
 from roomlore.surfaces.cli.language import causes, say
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import plain as verbs
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 async def _added(lore: Lore, report: AddReport, call: Call) -> None:
     here = call.gives["room"]
     for name in report.added:
-        where = say("Added to {room} as {message}.", room=show.inert(here, 80), message=show.inert(name))
+        where = say("Added to {room} as {message}.", room=show.inert(here, 80), message=show_memories.short(name))
         try_it = say("`roomlore context {room}` shows what matters for it.", room=show.inert(call.asked["room"], 80))
         typer.echo(f"{where} {try_it}")
     for name in report.duplicates:
-        typer.echo(say("In {room} already, as {message}.", room=show.inert(here, 80), message=show.inert(name)))
+        typer.echo(
+            say("In {room} already, as {message}.", room=show.inert(here, 80), message=show_memories.short(name))
+        )
 
 
 async def _replied(_: Lore, reply: Reply, __: Call) -> None:
@@ -41,6 +44,15 @@ async def _replied(_: Lore, reply: Reply, __: Call) -> None:
 _SPOKEN = {"sender_id": "as", "sender_name": "name", "message_id": "id", "agent_id": "agent", "model_id": "model"}
 add = command(verbs.ADD, _added, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
 reply = command(verbs.REPLY, _replied, names=_SPOKEN, spread=("text",), piped=("text",), creates=True)
+
+
+async def _check_known(lore: Lore, scope: str) -> None:
+    """Raise `NotFound` that names who may be meant if nothing is known of a room or a person."""
+    try:
+        await lore.rooms.check_there(scope)
+    except NotFound as error:
+        if meant := await scope_meant(lore, scope):
+            raise NotFound(meant) from error
 
 
 def recall(
@@ -77,7 +89,10 @@ def recall(
         said = [{"role": "user", "content": " ".join(question)}] if question else []
         whom = await viewer_of(lore, viewer)
         how = {"max_tokens": max_tokens, "include_ended": ended}
-        return await RECALL(lore, whom, scopes=scopes, messages=said, **how), lore.now(), lore.settings.search.zone
+        known = await RECALL(lore, whom, scopes=scopes, messages=said, **how)
+        for scope in () if known.considered or whom else scopes:
+            await _check_known(lore, scope)
+        return known, lore.now(), lore.settings.search.zone
 
     recollection, now, zone = frame_of(ctx).run(work)
     if as_json:

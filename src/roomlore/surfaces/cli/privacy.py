@@ -46,7 +46,7 @@ def audience(
     room: Annotated[str, typer.Argument(help="The room's id or name; with --new its id.")],
     kind: Annotated[
         Literal["direct", "private", "public", "unknown"] | None,
-        typer.Option(help="Set who can see it: one person and agents, its members, everybody, or nobody knows."),
+        typer.Option(metavar="KIND", help="Who sees it: direct (one person and agents), private, public or unknown."),
     ] = None,
     since: Annotated[
         str | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from operator import attrgetter
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
@@ -14,12 +15,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from roomlore.core.attachments import found_words
+from roomlore.core.audience import RoomKind
 from roomlore.core.dates import TimeSpan, moment
+from roomlore.core.errors import NotFound
 from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.surfaces import excerpts
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.derived import help_of
-from roomlore.surfaces.cli.frame import frame_of, person_named, viewer_of
+from roomlore.surfaces.cli.frame import frame_of, person_named, scope_meant, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import answer_with_people_named
@@ -51,13 +54,14 @@ def search(
     ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
     mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",
-    sender: Annotated[list[str] | None, typer.Option(help=help_of(SEARCH["sender_ids"]))] = None,
+    sender: Annotated[list[str] | None, typer.Option(help="Only what this person said, by id or name.")] = None,
     since: Annotated[str | None, typer.Option(help=help_of(SEARCH["since"]))] = None,
     until: Annotated[str | None, typer.Option(help=help_of(SEARCH["until"]))] = None,
     asked_at: Annotated[str | None, typer.Option(help=help_of(SEARCH["asked_at"]))] = None,
     conversation: Annotated[bool, typer.Option("--conversation", help=help_of(SEARCH["conversation"]))] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show of each message its whole date, its thread, score and reason.")
+        bool,
+        typer.Option("--explain", help="Thread, score and reason of each hit; else the first three have a reason."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
@@ -76,12 +80,14 @@ def search(
             viewer=whom,
             limit=limit,
             mode=mode,  # type: ignore[arg-type]
-            sender_ids=None if sender is None else [await person_named(lore, person) for person in sender],
+            sender_ids=None if sender is None else [await _sender(lore, person) for person in sender],
             since=_time(lore, "--since", since),
             until=_time(lore, "--until", until),
             asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
             conversation=conversation,
         )
+        if whom is not None and whom.startswith("user:"):
+            await _tell_hidden(lore, whom)
         if as_json:
             return answer, zone, {}
         return await answer_with_people_named(lore, answer), zone, await _headings(lore, answer, whom)
@@ -100,6 +106,27 @@ def search(
         hits(answer, out, zone, headings)
     elif answer.hits:
         _answers(answer, out, zone)
+
+
+async def _sender(lore: Lore, given: str) -> str:
+    """Return the id of a sender by id or name. Raise `NotFound` that names who may be meant if nobody has it."""
+    person = await person_named(lore, given)
+    if unknown := await scope_meant(lore, f"user:{person}"):
+        raise NotFound(unknown)
+    return person
+
+
+async def _tell_hidden(lore: Lore, viewer: str) -> None:
+    """Say on standard error which rooms a person is shown in part, as nobody told that they are a member."""
+    _, _, person = viewer.partition(":")
+    async with lore.storage.reading(lore.tenant) as work:
+        rooms = [room.room_id for room in await work.rooms.of_person(person_id=person)]
+        people = await work.rooms.people(room_ids=rooms, persons=[person])
+    for room, its in people.items():
+        if its.kind is not RoomKind.PUBLIC and not its.people[person].stays:
+            told = "{viewer} is shown {room} only from their first message to their last; `{add}` tells that they stay."
+            add = show.inert(f"roomlore audience {quote(room)} --add {quote(person)}")
+            typer.echo(say(told, viewer=show.inert(viewer), room=show.inert(room, 80), add=add), err=True)
 
 
 async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:

@@ -8,6 +8,7 @@ from fastapi import Depends
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
+from roomlore.core.memory.versions import AddedFact
 from roomlore.core.memory.writing import MAX_BATCH, NewMemory
 from roomlore.verbs import facts as verbs
 from roomlore.verbs.recall import RECALL
@@ -43,7 +44,7 @@ def _facts(value: Any) -> list[BaseModel]:
 class AddedFacts:
     """The current fact for each fact of the request, in the same order."""
 
-    facts: list[verbs.AddedFact]
+    facts: list[AddedFact]
 
 
 facts = Router(tags=["facts"])
@@ -56,7 +57,7 @@ async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[Any], 
     that a room adds was said there now, and one that a person or an administrator adds is for all."""
     called = RoomNames(lore, viewer)
     given = [await resolved(verbs.ADD, fact.model_dump(exclude_unset=True), lore, called) for fact in wanted]
-    return AddedFacts(facts=await verbs.add_all(lore, viewer, [NewMemory(**fact) for fact in given]))
+    return AddedFacts(facts=await lore.memories.add_told([NewMemory(**fact) for fact in given], viewer=viewer))
 
 
 add_routes(

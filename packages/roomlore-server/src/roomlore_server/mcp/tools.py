@@ -281,8 +281,8 @@ async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     sources = [Source(room_id, message_id) for message_id in wanted.message_ids]
     done = await facts.ADD(visitor.lore, visitor.viewer, **given, sources=sources)
     same = done.outcome == "unchanged"
-    hint = "It was remembered already and is as it was; update_memory changes it." if same else None
-    return answers.AddedMemory(memory=answers.details(done), outcome=done.outcome, hint=hint)
+    hint = "It was remembered already and is as it was; update_memory changes it." if same else " ".join(done.notes)
+    return answers.AddedMemory(memory=answers.details(done), outcome=done.outcome, hint=hint or None)
 
 
 async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
