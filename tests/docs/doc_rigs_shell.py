@@ -1,6 +1,8 @@
 """Rigs of the pages that are followed in a shell."""
 
 import json
+import os
+import sys
 from datetime import timedelta
 
 from doc_page import Page
@@ -41,10 +43,18 @@ def quickstart(page: Page):
     assert "王姐" in asked.prompt
 
 
+def runs_programs(page: Page) -> None:
+    """Programs that the page saves import what is imported here."""
+    page.environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+
+
 @rig("README.md")
 def readme(page: Page):
-    yield
-    assert "羊肉我带\n" in "".join(page.printed)
+    runs_programs(page)
+    with serve_models(default="Bob does, tonight.") as server:
+        at_openai(page, server.url)
+        yield
+    assert "Bob does, tonight.\n羊肉我带\n" in page.printed
 
 
 @rig("docs/README.zh.md")
@@ -59,6 +69,7 @@ def first_page(page: Page, group: str, instead: dict[str, str]):
     memory, evolution = evolved_once(page, "chat.db", group)
     page.instead |= instead | {"5de54d99": memory, "7e725aee": evolution}
     messages = [{"role": "user", "content": "周末去哪儿？ Where do we go?"}]
+    runs_programs(page)
     page.names |= {"lore": page.open("chat.db"), "model": model, "messages": messages}
     page.typed = "Which tea?\n"
     with serve_models(default="乌龙茶。Oolong.") as server:
