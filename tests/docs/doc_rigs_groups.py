@@ -70,7 +70,7 @@ def group_memory(page: Page):
         page.typed = "y\n"
         page.shell("roomlore serve")
         yield
-    assert "['They watch anime']" in page.printed[2]
+    assert "updated=1" in page.printed[2]
 
 
 def identified(page: Page, lore: roomlore.Lore) -> dict:
