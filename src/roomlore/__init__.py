@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from roomlore.core.audience import EvidenceRoom, Member, PastKind, RoomKind, RoomPeople
     from roomlore.core.chat import FinishReason, ToolCall, Usage
     from roomlore.core.context import Context
+    from roomlore.core.deletion import RoomReport
     from roomlore.core.errors import (
         BadModelOutput,
         BudgetTooSmall,
@@ -157,6 +158,7 @@ __all__ = [
     "Room",
     "RoomKind",
     "RoomPeople",
+    "RoomReport",
     "RoomloreError",
     "SearchAnswer",
     "SearchHit",
@@ -205,6 +207,7 @@ _MODULES = {
         "AddReport ApiKey Candidate ContextUsageRecord CorrectedEntry Correction CorrectionKind Entry Link LinkKind "
         "Message MessageFeatures MessageType ReplyInfo Role Room Signals StoredMessage Thread "
     ),
+    "core.deletion": "RoomReport",
     "core.privacy": "ForgetReport Left",
     "core.recall.recollection": "ConversationMessage RecallArguments Recalled Recollection with_memory",
     "core.replies.reply": "Reply ReplyEvent ReplyStarted ReplyText Tool ToolDone ToolResult ToolsWanted",

@@ -33,6 +33,14 @@ def forget(page: Page):
     assert "Green" not in str(page.wait(lore.messages.page("tea")))
 
 
+@rig("docs/how-to/delete-a-room.md", "docs/how-to/delete-a-room.zh.md")
+def delete_a_room(page: Page):
+    lore = page.open("chat.db")
+    page.wait(said(lore, "tea", "Green tea, please", "sure"))
+    yield
+    assert page.wait(lore.rooms.page()) == []
+
+
 @rig("docs/how-to/langchain.md")
 def langchain(page: Page):
     with warnings.catch_warnings():

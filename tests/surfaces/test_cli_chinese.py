@@ -328,3 +328,22 @@ def test_what_each_setting_means_is_in_chinese(monkeypatch):
     rows = json.loads(CliRunner().invoke(app, ["settings", "--json"]).stdout)
     assert [one["name"] for one in rows if not HAN.search(translated(one["description"]))] == []
     assert "所有数据保存在哪里" in CliRunner().invoke(app, ["settings"], env={"COLUMNS": "200"}).stdout
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_room_is_deleted_after_asking(monkeypatch, language):
+    monkeypatch.setenv("MEMORY_LANGUAGE", language)
+    runner = CliRunner()
+    run = lambda *given, **more: runner.invoke(app, ["--db", "a.db", *given], **more)  # noqa: E731
+    run("import", str(demo_path()))
+    told = "房间" if language == "zh" else "Would go with the room"
+    would = run("delete-room", DEMO_ROOM, "--dry-run")
+    assert (would.exit_code, told in would.stdout) == (0, True)
+    counted = json.loads(run("delete-room", DEMO_ROOM, "--dry-run", "--json").stdout)
+    refused = run("delete-room", DEMO_ROOM, input="n\n")
+    assert (refused.exit_code, told in refused.stderr) == (1, True)
+    assert run("threads", DEMO_ROOM).exit_code == 0
+    done = json.loads(run("delete-room", DEMO_ROOM, "--json", "--yes").stdout)
+    assert (done["complete"], done["dry_run"], done["places"]) == (True, False, counted["places"])
+    assert run("delete-room", DEMO_ROOM, "--yes").exit_code == 1
+    assert "'cocoa'" in run("delete-room", "cocoa", "--dry-run").stderr

@@ -141,6 +141,7 @@ async function memory(lore: Roomlore): Promise<void> {
   assert.ok((await lore.deleteMemory({ memory_id, reason: "repaired" })).success);
   assert.ok((await lore.restoreMemory({ memory_id, reason: "broken again" })).success);
   assert.ok("places" in (await lore.forget({ user_id: "eve", dry_run: true })));
+  assert.equal((await lore.deleteRoom({ room_id, dry_run: true })).status, "counted");
   assert.ok("sound" in (await lore.verify()));
 }
 

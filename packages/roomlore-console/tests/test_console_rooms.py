@@ -6,9 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
-from console_rig import asking, page
+from console_rig import LANGUAGES, asking, page
 from roomlore import Message
 from roomlore.core.memory.memory import Source
+from roomlore_console.frame import tongue
 
 both = pytest.mark.parametrize("language", ["en", "zh"])
 
@@ -147,3 +148,25 @@ async def test_without_a_script_a_search_is_a_plain_form(http):
             assert 'method="get" action="/console/search"' in form
             assert 'role="combobox"' not in form
             assert re.search(r'role="listbox" aria-label="[^"]+" hidden></div></(?:form|div)>', form)
+
+
+@both
+async def test_a_room_is_deleted_once_its_id_is_typed(http, lore, language):
+    say = tongue(language).say
+    await lore.messages.add([*SLACK, Message(id="m9", room_id="other", sender_id="U0A1", text="bye")])
+    await lore.memories.add("group:slack", "There is an umbrella", sources=[Source("slack", "m2")])
+    assert "/console/room/delete?id=slack" in await page(http, "/console/room?id=slack", language=language)
+    asked = await page(http, "/console/room/delete?id=slack", language=language)
+    for told in (say("delete_room.means"), say("place.group_memories"), say("forget.typed")):
+        assert told in asked
+    token = re.search(r'name="token" value="([^"]+)"', asked)[1]
+    address = "/console/room/delete?id=slack"
+    wrong = await http.post(address, data={"token": token, "typed": "Slack"}, headers=LANGUAGES[language])
+    assert (wrong.status_code, say("forget.wrong") in wrong.text) == (422, True)
+    assert (await lore.rooms.get("slack")).messages == 2
+    going = await http.post(address, data={"token": token, "typed": "slack"}, headers=LANGUAGES[language])
+    assert (going.status_code, going.headers["location"]) == (303, "/console/room/delete?id=slack&done=1")
+    led = await page(http, going.headers["location"], language=language)
+    assert say("delete_room.goes_on") in led
+    assert "/room?id=slack" not in led
+    assert await lore.memories.page("group:slack") == []

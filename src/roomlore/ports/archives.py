@@ -39,5 +39,9 @@ class ArchivedMessages(Protocol):
         """Bring back every archive that may hold something of the person, or about them, and delete its file. Return
         how many there were. `names`, `tells`: the names that are known, and a test for texts."""
 
+    async def delete_all(self, *, tenant: str, room_id: str) -> None:
+        """Delete every archive of a room that nobody sees any more, with its file. Raise `Conflict` if another process
+        archives for long, `StorageUnavailable`."""
+
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages. Return how many there were."""

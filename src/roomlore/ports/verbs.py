@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from roomlore.core.context import Context
+from roomlore.core.deletion import RoomReport
 from roomlore.core.models import AddReport, Entry, Explanation, Message, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
 
@@ -50,6 +51,20 @@ class ContextVerbs(Protocol):
 
     async def compare(self, room_id: str, message_id: str | None = None) -> list[Explanation]:
         """Return what each strategy takes for the message, and what it leaves. Nothing is recorded."""
+
+
+class RoomDeletions(Protocol):
+    """Deleting rooms, for all tenants."""
+
+    async def would_delete(self, *, tenant: str, room_id: str) -> RoomReport:
+        """Return what would go, and what would stay. Raise `UnknownRoom`, `Conflict` if it is being deleted."""
+
+    async def delete(self, *, tenant: str, room_id: str) -> RoomReport:
+        """Delete the room. What breaks off, or leaves something, background work goes on with. Raise `UnknownRoom`."""
+
+    async def begin(self, *, tenant: str, room_id: str) -> tuple[RoomReport, str]:
+        """Hide the room, submit the work that deletes it, and return what will go, and the id of the work. Raise
+        `UnknownRoom`."""
 
 
 class DueWork(Protocol):

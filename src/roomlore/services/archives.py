@@ -133,6 +133,17 @@ class Archiver(Service):
             await self.restore(tenant=tenant, archives=about)
         return len(about)
 
+    async def delete_all(self, *, tenant: str, room_id: str) -> None:
+        """Delete every archive of a room that nobody sees any more, with its file."""
+        async with self._storage.reading(tenant) as work:
+            if not await work.archives.page(room_id=room_id, after="", limit=1):
+                return
+        async with self._alone(tenant):
+            for archive in await self.kept(tenant, room_id):
+                async with self._storage.writing(tenant) as work:
+                    await work.archives.turn(archive_id=archive.archive_id, phase="gone", was="kept")
+            await self._tidy(tenant)
+
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages."""
         async with self._storage.reading(tenant) as work:

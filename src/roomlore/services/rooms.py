@@ -24,14 +24,17 @@ from roomlore.core.audience import (
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
+from roomlore.core.deletion import RoomReport
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
 from roomlore.ports.audience import check_shown, has_id, rooms_meant, rooms_shown, sees_all_of, view_for
+from roomlore.ports.durable import owner_prefix
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.titles import headings_of
+from roomlore.ports.verbs import RoomDeletions
 from roomlore.storage import UnitOfWork
 
 _ROOMS_AT_ONCE = 200
@@ -46,8 +49,17 @@ the person has read up to."""
 class RoomService(Service):
     """The rooms of one tenant."""
 
-    def __init__(self, backends: Backends, *, tenant: str, options: ContextOptions, move_mark: MoveMark) -> None:
+    def __init__(
+        self,
+        backends: Backends,
+        *,
+        tenant: str,
+        options: ContextOptions,
+        move_mark: MoveMark,
+        deletions: Callable[[], RoomDeletions],
+    ) -> None:
         super().__init__(backends)
+        self._deletions = deletions
         self._tenant = tenant
         self._move_mark = move_mark
         self._options = options
@@ -272,6 +284,27 @@ class RoomService(Service):
             if room.name == wanted:
                 return room
             return await work.rooms.rename(room_id=room_id, name=wanted)
+
+    async def delete(self, room_id: str, *, dry_run: bool = False) -> RoomReport:
+        """Remove a room with everything that rests on it alone: messages, links, vectors, sessions, summaries,
+        settings, members, the memory of its group, and facts whose every message was said in it.
+
+        It cannot be undone: ask first. `dry_run` changes nothing and reports what would be removed, and what stays.
+        Facts that rest on other messages too stay, without this room; they are shown to nobody who could not see them
+        before. The room is hidden at once, and nothing can be added to it until it is gone; then its id may be used
+        anew. If it breaks off, background work of any process continues it within about a minute; the same call
+        continues at once, also if something is left (`report.left`). Raise `NotFound`, `Conflict` for a dry run of a
+        room that is being deleted, `StorageUnavailable`.
+        """
+        deletions = self._deletions()
+        run = deletions.would_delete if dry_run else deletions.delete
+        return await run(tenant=self._tenant, room_id=room_id)
+
+    async def begin_deletion(self, room_id: str) -> RoomReport:
+        """Do what `delete` does as a job, and return at once what will be removed, with the id of the job. The room is
+        hidden when this returns. Raise as `delete` does."""
+        report, work_id = await self._deletions().begin(tenant=self._tenant, room_id=room_id)
+        return replace(report, job_id=work_id.removeprefix(owner_prefix(self._tenant)))
 
     async def people(self, room_id: str) -> RoomPeople:
         """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise

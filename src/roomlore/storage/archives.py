@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, ins
 
 from roomlore.core.models import StoredMessage
 from roomlore.storage import schema
-from roomlore.storage.engine import Repository, Row, Statement, among, in_room
+from roomlore.storage.engine import Repository, Row, Statement, among, in_room, in_use
 from roomlore.storage.rows import from_micros, names_text, to_micros
 from roomlore.storage.shapes import ARRIVAL_AT, MESSAGE
 from roomlore.storage.values import Archive, ArchivePhase
@@ -36,7 +36,9 @@ def _rooms_due() -> Any:
     """Select rooms with old messages. The index of times finds most of them; only without one are newer times read."""
     here = exists().where(_m.c.room_key == _r.c.room_key, _old)
     its = or_(here.where(_m.c.sent_at < _before), here.where(_m.c.sent_at >= _before, _m.c.heard_until < _before))
-    rooms = select(_r.c.room_id).where(_r.c.tenant == bindparam("tenant"), _r.c.room_id > bindparam("after"), its)
+    rooms = select(_r.c.room_id).where(
+        _r.c.tenant == bindparam("tenant"), _r.c.room_id > bindparam("after"), its, in_use
+    )
     return rooms.order_by(_r.c.room_id).limit(bindparam("count"))
 
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
+    literal_column,
     or_,
     select,
 )
@@ -263,7 +264,11 @@ def _key_of_room() -> Any:
 def named_room() -> ColumnElement[bool]:
     """Return a condition: the row of the room given by the parameters `tenant` and `room_id`."""
     rooms = schema.rooms
-    return and_(rooms.c.tenant == bindparam("tenant"), rooms.c.room_id == bindparam("room_id"))
+    return and_(rooms.c.tenant == bindparam("tenant"), rooms.c.room_id == bindparam("room_id"), in_use)
+
+
+in_use = schema.rooms.c.kind != literal_column(f"'{schema.BEING_DELETED}'")
+"""A condition: the room is not being deleted. Without it nobody but the deletion may see a room."""
 
 
 def in_scope(table: Any) -> ColumnElement[bool]:

@@ -35,6 +35,7 @@ from roomlore.storage.engine import (
     among,
     begins_or_ends,
     in_room,
+    in_use,
     named_room,
     numbers_in,
     texts_in,
@@ -56,7 +57,7 @@ _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.
 NEWEST_OF_ALL = 2**62
 
 _earlier_message = _m.alias("before")
-_these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_ids"))
+_these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_ids"), in_use)
 
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """A condition: messages of the room that are not deleted."""

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.core.models import Room
 from roomlore.core.search.hits import IndexState, IndexTask
 from roomlore.storage import schema
-from roomlore.storage.engine import FEW_ROWS, Connection, Locks, Repository, Row, Statement, among
+from roomlore.storage.engine import FEW_ROWS, Connection, Locks, Repository, Row, Statement, among, in_use
 from roomlore.storage.rows import numbers_text, to_micros
 from roomlore.storage.shapes import INDEX_STATE, ROOM
 
@@ -254,7 +254,9 @@ def _given(prefix: str) -> dict[str, Any]:
 def _rooms_after() -> Any:
     place = tuple_(_r.c.tenant, _r.c.room_id)
     after = tuple_(bindparam("after_tenant", type_=_r.c.tenant.type), bindparam("after_room", type_=_r.c.room_id.type))
-    return select(*ROOM.columns).where(place > after).order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
+    return (
+        select(*ROOM.columns).where(place > after, in_use).order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
+    )
 
 
 def _to_link(*columns: Any) -> Any:
@@ -262,7 +264,7 @@ def _to_link(*columns: Any) -> Any:
     those after."""
     model = bindparam("model", type_=_r.c.linked_by.type)
     sides = (_r.c.linked_by < model, _r.c.linked_by > model)
-    return [select(*columns).where(side, _r.c.next_arrival > 1) for side in sides]
+    return [select(*columns).where(side, _r.c.next_arrival > 1, in_use) for side in sides]
 
 
 def _rooms_to_link() -> Any:

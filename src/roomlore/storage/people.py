@@ -215,7 +215,14 @@ class PeopleInRooms(WithWords):
 
     async def remove_room(self, *, room_id: str, limit: int) -> int:
         """Remove up to `limit` messages of a locked room with all dependent rows and, when none is left, the room with
-        everything stored under its id. Return 0 or more while work is left, -1 once the room is gone.
+        everything stored under its id. Return 0 or more while work is left, -1 once the room is gone."""
+        if not await self.remove_messages(room_id=room_id, limit=limit):
+            await self.remove_shell(room_id=room_id)
+            return -1
+        return len(await self._sql.fetch(_FIRST, **_params(self._locks.held(self._tenant, room_id)), count=1))
+
+    async def remove_messages(self, *, room_id: str, limit: int) -> int:
+        """Remove up to `limit` messages of a locked room with all dependent rows, and return how many.
 
         Words are removed from the index before their rows: the index has no text to identify them.
         """
@@ -223,14 +230,13 @@ class PeopleInRooms(WithWords):
         its = _params(room)
         first = await self._sql.fetch(_FIRST, **its, count=limit)
         if not first:
-            await self._remove_shell(room)
-            return -1
+            return 0
         arrivals, messages, words = zip(*first, strict=True)
         await self._index.clear(room, arrivals, revision=0)
         for statement in _GO:
             await self._sql.fetch(statement, **its, arrivals=numbers_text(arrivals))
         await self._sql.fetch(_STEP, **its, fewer_messages=sum(messages), fewer_words=sum(words))
-        return len(await self._sql.fetch(_FIRST, **its, count=1))
+        return len(first)
 
     async def drop_vector_scope(self, *, scope: str) -> None:
         """Delete the name of a scope of vectors in this database, with its remaining vectors."""
@@ -238,7 +244,9 @@ class PeopleInRooms(WithWords):
         for (scope_key,) in await self._sql.fetch(_VECTOR_SCOPES, tenant=self._tenant, scope=scope):
             await self._sql.fetch(_VECTORS, scope_key=scope_key)
 
-    async def _remove_shell(self, room: LockedRoom) -> None:
+    async def remove_shell(self, *, room_id: str) -> None:
+        """Remove a locked room without messages, with everything stored under its id."""
+        room = self._locks.held(self._tenant, room_id)
         named = {"tenant": room.tenant, "room_id": room.room_id}
         for statement in _GO_BY_NAME:
             await self._sql.fetch(statement, **named)

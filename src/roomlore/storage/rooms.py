@@ -27,10 +27,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room, Speaker, Voice
 from roomlore.storage import schema
-from roomlore.storage.engine import LockedRoom, Repository, Row, Statement, among, in_room, named_room
+from roomlore.storage.engine import LockedRoom, Repository, Row, Statement, among, in_room, in_use, named_room
 from roomlore.storage.rows import (
     containing,
     from_micros,
@@ -64,7 +64,7 @@ _REVISION = Statement(lambda: select(_rooms.c.revision, _rooms.c.created_at).whe
 _PAGE_FROM_START = Statement(
     lambda: (
         select(*ROOM.columns)
-        .where(_rooms.c.tenant == bindparam("tenant"))
+        .where(_rooms.c.tenant == bindparam("tenant"), in_use)
         .order_by(_rooms.c.room_id)
         .limit(bindparam("count"))
     )
@@ -72,7 +72,7 @@ _PAGE_FROM_START = Statement(
 _PAGE_AFTER = Statement(
     lambda: (
         select(*ROOM.columns)
-        .where(_rooms.c.tenant == bindparam("tenant"), _rooms.c.room_id > bindparam("after"))
+        .where(_rooms.c.tenant == bindparam("tenant"), _rooms.c.room_id > bindparam("after"), in_use)
         .order_by(_rooms.c.room_id)
         .limit(bindparam("count"))
     )
@@ -113,7 +113,7 @@ _OF_PERSON = Statement(lambda: _of_person())
 
 
 def _used_last() -> Any:
-    chosen = select(*ROOM.columns).where(_rooms.c.tenant == bindparam("tenant"))
+    chosen = select(*ROOM.columns).where(_rooms.c.tenant == bindparam("tenant"), in_use)
     return chosen.order_by(*_LATEST_FIRST).limit(bindparam("count")).offset(bindparam("start"))
 
 
@@ -226,7 +226,7 @@ _TELL_MEMBERS = Statement(
 )
 _DROP_MEMBERS = Statement(lambda: delete(_members).where(in_room(_members)))
 _ADD_MEMBERS = Statement(lambda: insert_new(_members))
-_these_rooms = (_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+_these_rooms = (_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"), in_use)
 _STAMPS = Statement(lambda: select(_rooms.c.room_id, _rooms.c.created_at, _rooms.c.revision).where(*_these_rooms))
 _PEOPLE_OF = Statement(lambda: _people_of())
 _PEOPLE_AMONG = Statement(lambda: _people_of("persons"))
@@ -262,6 +262,11 @@ LOCK = Statement(
         select(_rooms.c.room_key, keeps_vectors, _rooms.c.pending_from, *ROOM.columns)
         .where(named_room())
         .with_for_update()
+    )
+)
+_BEING_DELETED = Statement(
+    lambda: select(_rooms.c.room_id).where(
+        _rooms.c.tenant == bindparam("tenant"), _rooms.c.room_id == bindparam("room_id"), ~in_use
     )
 )
 _MAKE = Statement(
@@ -304,10 +309,17 @@ class Rooms(Repository):
         return [ROOM.read(row) for row in rows]
 
     async def lock(self, *, room_id: str, now: datetime) -> Room:
-        """Return the room, created if new, with its row locked until the unit of work ends. Only while writing."""
+        """Return the room, created if new, with its row locked until the unit of work ends. Only while writing. Raises
+        `Conflict` while a room of this id is being deleted."""
         while (room := await self.lock_known(room_id=room_id)) is None:
+            await self.check_not_deleted(room_id=room_id)
             await self._sql.fetch(_MAKE, now=to_micros(now), tenant=self._tenant, room_id=room_id)
         return room
+
+    async def check_not_deleted(self, *, room_id: str) -> None:
+        """Raise `Conflict` while a room of this id is being deleted."""
+        if await self._sql.fetch(_BEING_DELETED, tenant=self._tenant, room_id=room_id):
+            raise Conflict("room_being_deleted", room=repr(room_id))
 
     async def lock_known(self, *, room_id: str) -> Room | None:
         """Return the room with its row locked until the unit of work ends, None if there is no such room. Only while

@@ -42,6 +42,8 @@ Name = Text().with_variant(Text(collation="C"), "postgresql")
 Key = BigInteger().with_variant(Integer, "sqlite")
 """A number that SQLite can assign by itself."""
 
+BEING_DELETED = "deleted"
+
 rooms = Table(
     "rooms",
     metadata,
@@ -68,9 +70,9 @@ rooms = Table(
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown. `members_told`: all members
-are told. `past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so. `pending_from`: the
-first arrival that may be pending in `message_words`; NULL if none is."""
+`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown, `BEING_DELETED` once somebody
+deletes the room. `members_told`: all members are told. `past_kinds`: '' if it had no other kind, else JSON: each kind,
+and until when it was so. `pending_from`: the first arrival that may be pending in `message_words`; NULL if none is."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.core.errors import Conflict
 from roomlore.core.sessions.session import Checkpoint, DueCheckpoint, Session
 from roomlore.storage import schema
-from roomlore.storage.engine import LockedRoom, Repository, Statement, among, in_locked_room, in_room
+from roomlore.storage.engine import LockedRoom, Repository, Statement, among, in_locked_room, in_room, in_use
 from roomlore.storage.rows import (
     from_micros,
     numbers_text,
@@ -36,7 +36,7 @@ def _sessions(*, own: bool) -> Select[Any]:
     places = _r.join(_s, _beside(_s), isouter=not own)
     in_force = and_(_beside(_c), _c.c.number == _s.c.checkpoint)
     joined = places.join(_c, in_force, isouter=True)
-    return select(*SESSION_COLUMNS).select_from(joined).where(_r.c.tenant == bindparam("tenant"))
+    return select(*SESSION_COLUMNS).select_from(joined).where(_r.c.tenant == bindparam("tenant"), in_use)
 
 
 def _page(*where: ColumnElement[bool]) -> Select[Any]:

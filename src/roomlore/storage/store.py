@@ -27,6 +27,7 @@ from roomlore.storage.messages import MessageReading
 from roomlore.storage.outbox import MEMORIES_DUE, MESSAGES_DUE, IndexStates, Outbox
 from roomlore.storage.people import PeopleInRooms, Rewriting
 from roomlore.storage.related import ThreadReading
+from roomlore.storage.removal import RoomRemoval
 from roomlore.storage.rooms import ImportPositions, Keys, Rooms
 from roomlore.storage.sessions import Sessions
 from roomlore.storage.sqlite import OpenFile
@@ -81,8 +82,8 @@ class Progress(IndexStates, DueRooms, Leases, Watermarks, ImportPositions):
         return Outbox(self._sql, self._locks, self._of, MEMORIES_DUE)
 
 
-class Maintenance(PeopleInRooms, Rewriting, StoredRows, MessageAudit, MemoryAudit):
-    """Removing a person, rewriting memories in place, and reading rows as they are stored."""
+class Maintenance(PeopleInRooms, RoomRemoval, Rewriting, StoredRows, MessageAudit, MemoryAudit):
+    """Removing a person or a room, rewriting memories in place, and reading rows as they are stored."""
 
 
 class _Part(Generic[R]):

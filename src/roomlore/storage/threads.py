@@ -12,7 +12,7 @@ from roomlore.core.linking.calibration import COUNTED
 from roomlore.core.linking.corrections import StandingCorrection
 from roomlore.core.models import Correction, CorrectionKind
 from roomlore.storage import schema
-from roomlore.storage.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room
+from roomlore.storage.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room, in_use
 from roomlore.storage.rows import from_micros, numbers_text, to_micros
 from roomlore.storage.values import GrownThread
 
@@ -66,7 +66,7 @@ _PUT_TITLES = Statement(_put_titles)
 _ROOMS_WITH_STALE_TITLES = Statement(
     lambda: (
         select(_r.c.tenant, _r.c.room_id)
-        .where(_r.c.room_key.in_(select(_t.c.room_key).where(_t.c.messages == _NO_MESSAGES)))
+        .where(_r.c.room_key.in_(select(_t.c.room_key).where(_t.c.messages == _NO_MESSAGES)), in_use)
         .order_by(_r.c.tenant, _r.c.room_id)
         .limit(bindparam("count"))
     )
@@ -192,6 +192,7 @@ _CORRECTIONS_IN_FORCE = Statement(
             _r.c.tenant == bindparam("tenant"),
             _c.c.tenant == bindparam("tenant"),
             _c.c.standing,
+            in_use,
             tuple_(_r.c.room_id, _c.c.number)
             > tuple_(bindparam("after_room", type_=_r.c.room_id.type), bindparam("after", type_=_c.c.number.type)),
         )

@@ -20,6 +20,8 @@ room's. What the person writes later stays."""
 EMPTIED, VACANT = OF_EMPTIED = ("forgetting_room", "forgetting_vacant_room")
 """Work that is noted for a room that is being removed, until its rows are gone. Of a vacant room all messages are
 erased, and its vectors are left."""
+DELETING = "room_deletion"
+"""Work that is noted for a room that is being deleted, until it is gone."""
 THREADS = "threads"
 """The work that moves messages to the thread of what they answer, and the job that enqueues it."""
 WORDS = "words"

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, delete, func, literal_column, null, or_, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.storage import schema
-from roomlore.storage.engine import Repository, Statement, among
+from roomlore.storage.engine import Repository, Statement, among, in_use
 from roomlore.storage.rows import from_micros, names_text, to_micros
 from roomlore.storage.values import DueRoom, RoomBehind
 
@@ -176,7 +176,9 @@ def _behind() -> Any:
     its = (_w.c.tenant == _r.c.tenant) & (_w.c.room_id == _r.c.room_id) & (_w.c.name == bindparam("its_name"))
     mark = func.coalesce(_w.c.arrival, literal_column("0"))
     late = _r.c.next_arrival - literal_column("1") - mark >= bindparam("least")
-    rooms = select(_r.c.tenant, _r.c.room_id, mark).select_from(_r.outerjoin(_w, its)).where(place > after, late)
+    rooms = (
+        select(_r.c.tenant, _r.c.room_id, mark).select_from(_r.outerjoin(_w, its)).where(place > after, late, in_use)
+    )
     return rooms.order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
 
 

@@ -157,7 +157,13 @@ class Lore:
     @cached_property
     def rooms(self) -> "services.rooms.RoomService":
         shared = self._resources
-        return services.rooms.RoomService(shared, tenant=self.tenant, options=shared.options, move_mark=self._move_mark)
+        return services.rooms.RoomService(
+            shared,
+            tenant=self.tenant,
+            options=shared.options,
+            move_mark=self._move_mark,
+            deletions=lambda: shared.room_deletions,
+        )
 
     async def _move_mark(self, room_id: str, user_id: str, message_id: str | None) -> int:
         shared = self._resources

@@ -36,7 +36,7 @@ from roomlore.services.quotas import QuotaKeeper
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.storage import Storage
-from roomlore.storage.values import FORGETTING, THREADS
+from roomlore.storage.values import DELETING, FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
 from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_recalls, make_replies, make_sessions
@@ -55,6 +55,7 @@ from roomlore.wiring.work import (
     make_nightly,
     make_retention,
     make_retries,
+    make_room_deletions,
     make_titles,
     make_webhook,
     make_writing,
@@ -275,6 +276,10 @@ class Resources(Common):
         return make_forgettings(self, self.engine, self.forgetter)
 
     @cached_property
+    def room_deletions(self) -> services.privacy.RoomDeletions:
+        return make_room_deletions(self, self.engine, self.forgettings, self.forgetter, self.indexing, self.archiver)
+
+    @cached_property
     def verifier(self) -> services.privacy.Verifier:
         return services.privacy.Verifier(
             self,
@@ -328,6 +333,7 @@ class Resources(Common):
             **({digest.DIGEST: self.nightly.sweep} if self.settings.digests.digest_schedule else {}),
             services.archives.RETENTION: self.retention.sweep,
             FORGETTING: self.forgettings.sweep,
+            DELETING: self.room_deletions.sweep,
             **({digest.TITLES: self.titles.sweep} if self.settings.digests.model_titles else {}),
         }
 

@@ -1,4 +1,4 @@
-"""Work that outlives its process: extraction, evolution, forgetting."""
+"""Work that outlives its process: extraction, evolution, forgetting, deleting rooms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
 from roomlore.storage import Storage
 from roomlore.storage.inspection import compact_database
-from roomlore.storage.values import FORGETTING, THREADS
+from roomlore.storage.values import DELETING, FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing
 from roomlore.wiring.models import Common, define, host_of, opened, usable
 
@@ -310,6 +310,31 @@ def make_forgettings(
     if common.background:
         common.jobs.handle(FORGETTING, forgettings.sweep, every_seconds=_SWEEP_SECONDS)
     return forgettings
+
+
+def make_room_deletions(
+    common: Common,
+    engine: Engine,
+    forgettings: services.privacy.Forgettings,
+    forgetter: services.privacy.Forgetter,
+    indexing: Indexing,
+    archives: ArchivedMessages,
+) -> services.privacy.RoomDeletions:
+    """Return the requests to delete rooms, and the job that continues those that were left."""
+    vectors = services.privacy.VectorEraser(common, index=indexing.vectors)
+    deletions = services.privacy.RoomDeletions(
+        common,
+        durable=engine.durable,
+        forgetter=forgetter,
+        forgettings=forgettings,
+        memories=services.privacy.RoomMemories(common),
+        vectors=vectors,
+        archives=archives,
+    )
+    define(common, engine.durable, DELETING, deletions.work)
+    if common.background:
+        common.jobs.handle(DELETING, deletions.sweep, every_seconds=_SWEEP_SECONDS)
+    return deletions
 
 
 def make_archiver(common: Common, model: LinkModel, due: DueWork) -> services.archives.Archiver:

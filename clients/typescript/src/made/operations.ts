@@ -96,6 +96,15 @@ export abstract class Operations extends Caller {
     return this.call(given, options, "GET", "/rooms/{room_id}");
   }
 
+  /** Remove a room with everything that rests on it alone. Without `confirm` nothing is removed, and the answer is a
+   * 422 that says what would be.
+   *
+   * It is a job, which is stored before it begins and goes on after a restart of the server. Nobody sees the room from
+   * then on, and adding to it is a 409 until it is gone. If it takes more than 30 seconds, the answer is a 202. */
+  deleteRoom(given: Given<"delete_room">, options?: CallOptions): Promise<Answer<"delete_room">> {
+    return this.call(given, options, "DELETE", "/rooms/{room_id}");
+  }
+
   /** Name a room; its id stays. Imports name rooms that have no name. */
   renameRoom(given: Given<"rename_room">, options?: CallOptions): Promise<Answer<"rename_room">> {
     return this.call(given, options, "PATCH", "/rooms/{room_id}", ["viewer"]);

@@ -2323,6 +2323,76 @@ export interface components {
             name: string;
         };
         /**
+         * RoomDeletion
+         * @description What deleting a room removes.
+         */
+        RoomDeletion: {
+            /** Room Id */
+            room_id: string;
+            /**
+             * Name
+             * @description What the room was called.
+             */
+            name: string;
+            /** Dry Run */
+            dry_run: boolean;
+            /**
+             * Places
+             * @description Entries removed or rewritten, by place; places without any are omitted.
+             */
+            places: {
+                [key: string]: number;
+            };
+            /**
+             * Retired
+             * @description Ids of memories elsewhere that rested on the room alone.
+             */
+            retired: string[];
+            /**
+             * Rewritten
+             * @description Of those that stay, as they rest on something else too.
+             */
+            rewritten: string[];
+            /**
+             * Stays
+             * @description What of the room's is also elsewhere, and stays: people who wrote in other rooms too.
+             */
+            stays: {
+                [key: string]: number;
+            };
+            /**
+             * Left
+             * @description What is still there, and why; background work goes on with it.
+             */
+            left: components["schemas"]["Left"][];
+            /**
+             * Job Id
+             * @description The job that removes it, '' if it was not begun as one.
+             */
+            job_id: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * Finished At
+             * Format: date-time
+             */
+            finished_at: string;
+            /**
+             * Status
+             * @description `counted` if nothing was removed, `done`, or `running` if it goes on.
+             * @enum {string}
+             */
+            status: "counted" | "running" | "done";
+            /**
+             * Complete
+             * @description True if nothing is left.
+             */
+            complete: boolean;
+        };
+        /**
          * RoomPage
          * @description A page of rooms.
          */
@@ -4228,6 +4298,7 @@ export type ReplyInfo = components['schemas']['ReplyInfo'];
 export type Reverted = components['schemas']['Reverted'];
 export type RevisedMemory = components['schemas']['RevisedMemory'];
 export type Room = components['schemas']['Room'];
+export type RoomDeletion = components['schemas']['RoomDeletion'];
 export type RoomPage = components['schemas']['RoomPage'];
 export type RoomPeople = components['schemas']['RoomPeople'];
 export type RoomSettings = components['schemas']['RoomSettings'];
@@ -4776,6 +4847,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Room"];
+                };
+            };
+        };
+    };
+    delete_room: {
+        parameters: {
+            query?: {
+                /** @description Change nothing; say what would go, and what would stay. */
+                dry_run?: boolean;
+                /** @description True, to do it: it cannot be undone. */
+                confirm?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The room's id, or its name if no other room has it, percent-encoded; or `-` and `room_id` in the query. */
+                room_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoomDeletion"];
+                };
+            };
+            /** @description It goes on. The same request waits for it. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoomDeletion"];
                 };
             };
         };

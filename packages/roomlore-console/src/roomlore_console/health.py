@@ -391,6 +391,8 @@ _OUTCOMES = tuple(
         (r"removed or changed (\d+) entries; left: ", "forgotten_left"),
         (r"compacted the databases$", "compacted"),
         (r"nothing: it was done before$", "forgotten_before"),
+        (r"removing what is stored of a room$", "deleting_room"),
+        (r"the room is gone$", "deleted_room"),
     )
 )
 

@@ -120,6 +120,24 @@ async def room(page: Page) -> Response:
     )
 
 
+async def ask_delete(page: Page) -> Response:
+    """Return a page that says what deleting a room removes and what stays, with a form that does it; or, once it is
+    `done`, that it goes."""
+    lore, room_id = page.need("admin"), page.needed("id")
+    would = None if page.asked("done") else await lore.rooms.delete(room_id, dry_run=True)
+    wrong = page.request.method == "POST"
+    return page.show("room_delete.html", 422 if wrong else 200, room_id=room_id, report=would, wrong=wrong)
+
+
+async def delete(page: Page) -> Response:
+    """Delete a room, only if its id was typed again: it cannot be undone."""
+    lore, room_id = page.need("admin"), page.needed("id")
+    if page.form.get("typed", "") != room_id:
+        return await ask_delete(page)
+    await lore.rooms.begin_deletion(room_id)
+    return page.go("/room/delete", id=room_id, done="1")
+
+
 async def _read_messages(
     lore: Lore, room_id: str, limit: int, before: int | None, longest: int
 ) -> tuple[list[Entry], bool]:

@@ -121,6 +121,7 @@ _SHOWN: dict[str, Answer] = {
     "/forget": people.forget,
     "/room": rooms.room,
     "/room/live": rooms.live,
+    "/room/delete": rooms.ask_delete,
     "/room/threads": rooms.threads,
     "/thread": rooms.thread,
     "/digest": rooms.digest,
@@ -161,6 +162,7 @@ _LISTS = {
 """The list to choose from, for a page whose address lacks the id."""
 _SENT: dict[str, Answer] = {
     "/session/change": sessions.done,
+    "/room/delete": rooms.delete,
     "/memory/change": memory_editing.apply_change,
     "/memory/write": memory_editing.save_written,
     "/jobs/retry": health.retry,

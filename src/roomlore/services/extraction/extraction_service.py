@@ -522,7 +522,8 @@ class ExtractionService(Service):
         if this was the last try."""
         now, name = self._clock.now(), watermark(piece.agent_id)
         async with self._storage.writing(piece.tenant) as work:
-            await work.rooms.lock_known(room_id=piece.room_id)
+            if await work.rooms.lock_known(room_id=piece.room_id) is None:
+                return "overtaken"
             messages = await work.messages.messages_by_arrival(room_id=piece.room_id, arrivals=sorted(answer.read))
             if answer.extracted.statement and answer.digest and digest_of(messages) != answer.digest:
                 if not last:

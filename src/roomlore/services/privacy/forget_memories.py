@@ -14,7 +14,7 @@ from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import ForgetTally, Person, VectorEraser, is_removed_room
 from roomlore.storage import UnitOfWork
-from roomlore.storage.values import OF_EMPTIED, OF_PEOPLE, Sought, StoredRow
+from roomlore.storage.values import DELETING, OF_EMPTIED, OF_PEOPLE, Sought, StoredRow
 
 T = TypeVar("T")
 
@@ -566,8 +566,8 @@ def still(tally: ForgetTally, telling: Mapping[str, int], before: Mapping[str, i
 
 def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:
     words = _is_in(table, row, shared)
-    if table == "rooms_due" and row.texts["work"][0] in (*OF_PEOPLE, *OF_EMPTIED):
-        return False  # the request itself goes last, and this with its room
+    if table == "rooms_due" and row.texts["work"][0] in (*OF_PEOPLE, *OF_EMPTIED, DELETING):
+        return False  # the request itself goes last, and these with their room
     if table == "messages":
         return any(_names(column, row, person) for column in row.texts)
     return any(_tells_in(column, row, person, words=words) for column in row.texts)

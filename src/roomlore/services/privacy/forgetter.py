@@ -8,7 +8,7 @@ may have ended.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import datetime
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
@@ -38,11 +38,11 @@ _ROUNDS = 3
 """The most rounds in which messages that came in meanwhile are handled."""
 FREE_PAGES = "free pages"
 """The place of what is left in pages that the database could not give back."""
-_RUNNING = "Work that read the person's words runs just now; roomlore tries again."
+_RUNNING = "Work that read it runs just now; roomlore tries again."
 _CACHE = "The session cache does not answer; its entries go by themselves after half an hour."
 _WRITES = "They write just now; roomlore tries again."
-_PAGES = "Free pages and the write-ahead log could not be given back; roomlore tries again."
-_NO_OTHER_TRY = frozenset({_CACHE, _PAGES, VECTORS_LEFT, MEMORY_VECTORS_LEFT, STILL})
+PAGES_LEFT = "Free pages and the write-ahead log could not be given back; roomlore tries again."
+_NO_OTHER_TRY = frozenset({_CACHE, PAGES_LEFT, VECTORS_LEFT, MEMORY_VECTORS_LEFT, STILL})
 """Why something is left that needs no other try. The cache's entries are older than their rooms, so never shown, and
 expire; a try would have to last as long as the cache is down. The index removes vectors by its outbox, which is written
 with the data. The databases have a record of their own. Rows of callers change by a caller's hand only; what the person
@@ -146,18 +146,18 @@ class Forgetter(Service):
 
     async def _forget(self, person: Person, tally: ForgetTally, own_work: str) -> dict[str, int]:
         await self._drop_cached(person, tally)
-        await self._drop_work(person, tally, own_work)
+        await self.drop_work(person.tenant, self._tells(person), tally, own_work)
         await self._rewrite(person, tally)
         await self._messages.erase(person, tally)
         person = await self._forget_new(person, tally)
-        await self._drop_work(person, tally, own_work)
+        await self.drop_work(person.tenant, self._tells(person), tally, own_work)
         checked = await self._follow_up(person, tally)
         await self._drop_cached(person, tally)
         return checked
 
     async def _go_on(self, person: Person, tally: ForgetTally, own_work: str) -> dict[str, int]:
         """Remove what an earlier run left that erased the messages. A scope is renamed before its room is gone."""
-        await self._drop_work(person, tally, own_work)
+        await self.drop_work(person.tenant, self._tells(person), tally, own_work)
         vacant = await self._messages.vacant_rooms(person.tenant)
         person.removed.update(vacant)
         await self._memories.rename(person, tally, vacant=True)
@@ -209,18 +209,19 @@ class Forgetter(Service):
         still(tally, telling, before)
         return checked
 
-    async def _drop_work(self, person: Person, tally: ForgetTally, own_work: str) -> None:
-        running = await self._dropped(person, tally, own_work)
+    async def drop_work(self, tenant: str, tells: Callable[[str], bool], tally: ForgetTally, own_work: str) -> None:
+        """Drop work with a text that tells of what goes, and wait for what runs of it."""
+        running = await self._dropped(tenant, tells, tally, own_work)
         if running:
             await asyncio.gather(*(self._durable.wait(work_id, seconds=_WAIT_SECONDS) for work_id in running))
-            running = await self._dropped(person, tally, own_work)
+            running = await self._dropped(tenant, tells, tally, own_work)
         tally.left.pop("durable work", None)
         if running:
             tally.leave("durable work", len(running), _RUNNING)
 
-    async def _dropped(self, person: Person, tally: ForgetTally, own_work: str) -> list[str]:
-        """Drop work that tells of the person, and return what runs of it."""
-        dropped = await self._durable.drop(prefix=owner_prefix(person.tenant), tells=self._tells(person))
+    async def _dropped(self, tenant: str, tells: Callable[[str], bool], tally: ForgetTally, own_work: str) -> list[str]:
+        """Drop the work, and return what runs of it."""
+        dropped = await self._durable.drop(prefix=owner_prefix(tenant), tells=tells)
         tally.places["durable work"] += dropped.count
         return [work_id for work_id in dropped.running if not own_work or own_work not in work_id]
 
@@ -231,15 +232,18 @@ class Forgetter(Service):
         return lambda text: text in named or person.traces.tells(text)
 
     async def _drop_cached(self, person: Person, tally: ForgetTally) -> None:
-        """Drop the sessions of every room, since others may quote the person anywhere. Whatever a cache still holds is
-        older than its room, and never shown."""
+        """Drop the sessions of every room, since others may quote the person anywhere."""
         rooms = {*person.said, *await self._messages.rooms(person.tenant)}
+        await self.drop_cached(person.tenant, rooms, tally)
+
+    async def drop_cached(self, tenant: str, rooms: Collection[str], tally: ForgetTally) -> None:
+        """Drop the sessions of these rooms. Whatever a cache still holds is older than its room, and never shown."""
         tally.left.pop("session cache", None)
         try:
             for room_id in rooms:
-                await self._drop_session(tenant=person.tenant, conversation_id=room_id)
+                await self._drop_session(tenant=tenant, conversation_id=room_id)
         except CacheUnavailable as error:
-            log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
+            log.warning("sessions stay cached that were to be dropped", extra={"why": describe(error)})
             tally.leave("session cache", len(rooms), _CACHE)
 
     async def _compact(self, tally: ForgetTally) -> None:
@@ -247,7 +251,7 @@ class Forgetter(Service):
             await self.compact()
         except StorageUnavailable as error:
             log.warning("a database could not be compacted", extra={"why": describe(error)})
-            tally.leave(FREE_PAGES, 1, _PAGES)
+            tally.leave(FREE_PAGES, 1, PAGES_LEFT)
 
     def _report(self, person: Person, tally: ForgetTally, checked: dict[str, int], begun: datetime) -> ForgetReport:
         return ForgetReport(

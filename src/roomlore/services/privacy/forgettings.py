@@ -6,17 +6,15 @@ The record goes before the database is compacted, so that the id can be read now
 takes its place until then.
 """
 
-import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from typing import Any
 
-from roomlore.core.errors import NotFound, RoomloreError, StorageUnavailable
+from roomlore.core.errors import NotFound, StorageUnavailable
 from roomlore.core.privacy import LISTED, ForgetReport, Left
 from roomlore.ports.durable import (
     ENDED,
@@ -25,45 +23,29 @@ from roomlore.ports.durable import (
     Json,
     Steps,
     WorkState,
-    own_part,
-    submit_noted,
     work_name,
 )
-from roomlore.ports.shared import Backends, Service
-from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
+from roomlore.ports.shared import Backends
+from roomlore.services.privacy.forget_messages import ForgetTally
+from roomlore.services.privacy.forgetter import FREE_PAGES, PAGES_LEFT, Forgetter, unfinished
+from roomlore.services.privacy.requests import Request, Requests
 from roomlore.storage import UnitOfWork
-from roomlore.storage.values import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
+from roomlore.storage.values import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE
 
 _NOBODY = ""
 """Recorded in place of the person as long as the database is to be compacted."""
-_AT_ONCE = 50
-_LOOK_AGAIN = timedelta(seconds=30)
-_HELD = timedelta(seconds=60)
 _WAIT_SECONDS = 30.0
 _GOES = "removing what is stored of a person"
 _COMPACTED = "compacted the databases"
 _DONE_BEFORE = "nothing: it was done before"
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A recorded request. `kind`: which of `OF_PEOPLE`; `room`: the record, with the person's id as the room's."""
-
-    kind: str
-    room: DueRoom
-
-    @property
-    def own(self) -> str:
-        """The part of the work's id that tells this request from others."""
-        return own_part(self.room, self.kind)
-
-
-class Forgettings(Service):
-    """The requests of all tenants. `shared`: True if other processes see and do the durable work of this one."""
+class Forgettings(Requests):
+    """The requests of all tenants to forget somebody. `shared`: True if other processes see and do the durable work of
+    this one."""
 
     def __init__(self, backends: Backends, *, durable: DurableWork, forgetter: Forgetter, shared: bool) -> None:
-        super().__init__(backends)
-        self._durable = durable
+        super().__init__(backends, durable=durable, kinds=OF_PEOPLE)
         self._forgetter = forgetter
         self._shared = shared
         self._waiting: Counter[str] = Counter()
@@ -71,6 +53,9 @@ class Forgettings(Service):
         """Of work that was done here and is waited for."""
         self._so_far: dict[str, ForgetReport] = {}
         """Of work that was done here and left something."""
+
+    def _more(self, request: Request) -> Json:
+        return {"whose": _whose(request.own, request.room.room_id)}
 
     async def forget(self, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
         """Forget a person now. If this breaks off, or leaves something, the background work of any process goes on with
@@ -141,22 +126,8 @@ class Forgettings(Service):
         """Return the id of the work of a request that is recorded for the person, submitted or not; None if none is."""
         for kind in OF_PEOPLE:
             for room in await work.progress.noted(work=kind, room_id=user_id):
-                return work_name(work.tenant, FORGETTING, _Request(kind, room).own)
+                return work_name(work.tenant, FORGETTING, Request(kind, room).own)
         return None
-
-    async def sweep(self) -> list[str]:
-        """Submit the work of recorded requests that no process is at, and return the ids of the work."""
-        submitted = []
-        async with self._storage.reading() as work:
-            kinds = [kind for kind in OF_PEOPLE if await work.progress.any_noted(work=kind)]
-        for kind in kinds:
-            now = self._clock.now()
-            async with self._storage.writing() as work:
-                claimed = await work.progress.claim_rooms(
-                    work=kind, now=now, lease_until=now + _LOOK_AGAIN, limit=_AT_ONCE
-                )
-            submitted += [await self._submitted(_Request(kind, room), patiently=True) for room in claimed]
-        return submitted
 
     async def work(self, steps: Steps, arguments: Json) -> Json | None:
         """Do what was asked for, as durable work, and return the report without the person's id, only `whose` it is if
@@ -197,7 +168,7 @@ class Forgettings(Service):
             self._reports[work_id] = report
         return {**_kept(report), "whose": _whose(own, report.user_id)}
 
-    async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
+    async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> Request:
         """Return the request, recorded. One that is asked for again erases what was written since, too."""
         kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
         its = {"room_id": user_id, "work": kind}
@@ -206,43 +177,33 @@ class Forgettings(Service):
             if not noted:
                 await work.progress.note_room(**its, now=self._clock.now())
                 noted = await work.progress.noted(**its)
-            request = _Request(kind, noted[0])
+            request = Request(kind, noted[0])
             await self._remove(work, request.own, ERASED)
         return request
 
-    async def _request(self, tenant: str, own: str) -> _Request | None:
-        async with self._storage.reading(tenant) as work:
-            requests = [_Request(kind, room) for kind in OF_PEOPLE for room in await work.progress.noted(work=kind)]
-        return next((request for request in requests if request.own == own), None)
-
-    async def _submitted(self, request: _Request, *, patiently: bool) -> str:
-        tenant, own = request.room.tenant, request.own
-
-        async def is_due() -> bool:
-            return await self._request(tenant, own) is not None
-
-        return await submit_noted(
-            self._durable,
-            FORGETTING,
-            work_id=work_name(tenant, FORGETTING, own),
-            partition=work_name(tenant, FORGETTING, "all"),
-            arguments={"tenant": tenant, "own": own, "whose": _whose(own, request.room.room_id)},
-            now=self._clock.now(),
-            is_due=is_due,
-            patiently=patiently,
-        )
-
-    async def _settle(self, request: _Request, finished: bool) -> None:
+    async def _settle(self, request: Request, finished: bool) -> None:
         """Put a record of nobody in the place of the request if it is finished. If not, note that its messages are
         erased."""
-        now, tenant = self._clock.now(), request.room.tenant
-        async with self._storage.writing(tenant) as work:
+        async with self._storage.writing(request.room.tenant) as work:
             if not finished:
-                await work.progress.note_room(room_id=request.own, work=ERASED, now=now)
+                await work.progress.note_room(room_id=request.own, work=ERASED, now=self._clock.now())
                 return
             await self._remove(work, request.own, ERASED)
-            await work.progress.note_room(room_id=_NOBODY, work=FORGETTING, now=now)
+            await self.note_compaction(work)
             await self._remove(work, request.room.room_id, request.kind)
+
+    async def note_compaction(self, work: UnitOfWork) -> None:
+        """Record that the databases are to be compacted, whatever becomes of this process."""
+        await work.progress.note_room(room_id=_NOBODY, work=FORGETTING, now=self._clock.now())
+
+    async def compact(self, tenant: str, tally: ForgetTally) -> None:
+        """Compact the databases, as was noted. What cannot be done is left, and stays recorded."""
+        try:
+            await self._forgetter.compact()
+        except StorageUnavailable:
+            tally.leave(FREE_PAGES, 1, PAGES_LEFT)
+        else:
+            await self._compacted(tenant)
 
     async def _compacted(self, tenant: str, report: ForgetReport | None = None) -> None:
         """Remove the record of nobody. It stays if the report says that the databases could not be compacted."""
@@ -250,30 +211,6 @@ class Forgettings(Service):
             return
         async with self._storage.writing(tenant) as work:
             await self._remove(work, _NOBODY, FORGETTING)
-
-    async def _remove(self, work: UnitOfWork, room_id: str, kind: str) -> None:
-        for room in await work.progress.noted(work=kind, room_id=room_id):
-            await work.progress.done(room=room, work=kind)
-
-    @asynccontextmanager
-    async def _held(self, request: _Request) -> AsyncIterator[None]:
-        """Keep the request from sweeps of other processes while it is done here. If this process ends, it is free again
-        soon after."""
-
-        async def hold() -> None:
-            while True:
-                async with self._storage.writing() as work:
-                    until = self._clock.now() + _HELD
-                    await work.progress.put_off(room=request.room, work=request.kind, until=until)
-                await asyncio.sleep(_HELD.total_seconds() / 3)
-
-        holding = asyncio.create_task(hold())
-        try:
-            yield
-        finally:
-            holding.cancel()
-            with suppress(asyncio.CancelledError, RoomloreError):
-                await holding
 
 
 def _whose(own: str, user_id: str) -> str:

@@ -49,6 +49,7 @@ PLACES = {
     "visible": "memory:visible",
     "share": "privacy:share",
     "rename": "rooms:rename",
+    "delete-room": "privacy:delete_room",
     "threads": "rooms:threads",
     "eval": "quality:evaluate",
     "settings": "rooms:settings",
@@ -78,8 +79,9 @@ PLACES = {
 screen first."""
 
 _FIRST = tuple(PLACES)[:12]
+_ROOMS = ("rooms", "rename", "delete-room", "audience", "settings", "threads", "messages", "links", "chat", "session")
 _MORE = {
-    "Rooms": ("rooms", "rename", "audience", "settings", "threads", "messages", "links", "chat", "session"),
+    "Rooms": _ROOMS,
     "Memory": ("memory", "facts", "visible", "share"),
     "Data": ("export", "archive", "backup", "restore", "verify", "reindex", "partition"),
     "Quality": ("eval", "tune", "usage"),

@@ -1,5 +1,5 @@
-"""Privacy: `roomlore audience` and `share`, who can see a room, and what others may know too; `roomlore forget` and
-`verify`, removing a person, and checking what is stored."""
+"""Privacy: `roomlore audience` and `share`, who can see a room, and what others may know too; `roomlore forget`,
+`delete-room` and `verify`, removing a person or a room, and checking what is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rich.text import Text
 
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
-from roomlore.core.errors import InvalidInput, NameNotId, NotFound
+from roomlore.core.deletion import ROOM_PLACES_IN_WORDS, STAYS_IN_WORDS
+from roomlore.core.errors import Conflict, InvalidInput, NameNotId, NotFound
 from roomlore.core.memory.memory import owner_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.core.texts import sentences
@@ -23,9 +24,10 @@ from roomlore.surfaces.cli.language import interface_language, say, several, tra
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.deletion import RoomReport
     from roomlore.core.integrity import VerifyProgress, VerifyReport
     from roomlore.core.memory.memory import Memory
-    from roomlore.core.privacy import ForgetReport
+    from roomlore.core.privacy import ForgetReport, Left
     from roomlore.core.visibility import Reason, SeenIn, Visibility
     from roomlore.wiring import Lore
 
@@ -314,10 +316,7 @@ def report(done: ForgetReport, out: Console, rooms: Mapping[str, str] | None = N
     for place, count in done.same_words.items():
         line = say("same words, kept: {count} in {place}", count=count, place=show.inert(translated(place)))
         out.print(Text(f"  {line}", "dim"))
-    for remainder in done.left:
-        place, why = show.inert(translated(remainder.place)), show.inert(translated(remainder.why))
-        line = say("left: {count} in {place}: {why}", count=remainder.count, place=place, why=why)
-        out.print(Text(f"  {line}", "yellow"))
+    _print_left(done.left, out)
     if done.checked:
         rows, tables = sum(done.checked.values()), len(done.checked)
         out.print(
@@ -340,6 +339,77 @@ def _memories(done: ForgetReport) -> Iterator[str]:
         if not done.dry_run:
             singular, many = "{count} memory stays without the person", "{count} memories stay without the person"
         yield several(rewritten, singular, many)
+
+
+def delete_room(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id or name.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Remove a room with everything that rests on it alone. Asks first, as it cannot be undone. Exits with 1 if
+    something is left."""
+    frame = frame_of(ctx)
+    here = frame.run(lambda lore: lore.rooms.named(room, viewer=None, or_new=True))
+    if dry_run or not yes:
+        would = frame.run(lambda lore: _would_delete(lore, here))
+        if dry_run and would is not None:
+            _tell_of_room(would, as_json=as_json)
+            raise typer.Exit
+        if would is not None:
+            _print_room(would, Console(stderr=True, highlight=False, markup=False))
+            typer.confirm(say("Delete {room} for good?", room=_room_called(would)), abort=True, err=True)
+    done = frame.run(lambda lore: lore.rooms.delete(here))
+    _tell_of_room(done, as_json=as_json)
+    if not done.complete:
+        raise typer.Exit(1)
+
+
+async def _would_delete(lore: Lore, room_id: str) -> RoomReport | None:
+    """Return what would go, None if it is going already."""
+    try:
+        return await lore.rooms.delete(room_id, dry_run=True)
+    except Conflict:
+        return None
+
+
+def _tell_of_room(report: RoomReport, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(to_jsonable(report))
+    else:
+        _print_room(report, show.console())
+
+
+def _room_called(report: RoomReport) -> str:
+    room = show.inert(report.room_id, 80)
+    return f"{show.inert(report.name, 80)} ({room})" if report.name else room
+
+
+def _print_room(report: RoomReport, out: Console) -> None:
+    """Print what was or would be removed, by place, what stays, and what is left, with the reason."""
+    head = "Would go with the room {room}:" if report.dry_run else "Gone with the room {room}:"
+    out.print(Text(say(head, room=_room_called(report)), "bold"))
+    for place, count in report.places.items():
+        out.print(f"  {count:>7}  {translated(ROOM_PLACES_IN_WORDS.get(place, place))}")
+    if gone := len(report.retired):
+        out.print(f"  {several(gone, '{count} memory elsewhere that rests on it alone', _RETIRED_ELSEWHERE)}")
+    if report.stays:
+        out.print(Text(say("Stays:"), "bold"))
+    for what, count in report.stays.items():
+        out.print(f"  {count:>7}  {translated(STAYS_IN_WORDS[what])}")
+    out.print(Text(say("Backups, exports and the totals of usage stay as they are."), "dim"))
+    _print_left(report.left, out)
+
+
+_RETIRED_ELSEWHERE = "{count} memories elsewhere that rest on it alone"
+
+
+def _print_left(remainders: Sequence[Left], out: Console) -> None:
+    for remainder in remainders:
+        place, why = show.inert(translated(remainder.place)), show.inert(translated(remainder.why))
+        line = say("left: {count} in {place}: {why}", count=remainder.count, place=place, why=why)
+        out.print(Text(f"  {line}", "yellow"))
 
 
 def verify(

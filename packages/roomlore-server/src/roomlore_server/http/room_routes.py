@@ -5,22 +5,27 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
+from starlette.responses import Response
 
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import ContextOptions
+from roomlore.core.deletion import ROOM_PLACES_IN_WORDS, RoomReport
 from roomlore.core.digest.digest import Digest
+from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Correction, Entry, Heading, Room, Thread
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.verbs import rooms as verbs
 from roomlore.wiring import Lore
-from roomlore_server.http import bodies
+from roomlore_server.http import bodies, problems
+from roomlore_server.http.answers import reply
 from roomlore_server.http.bodies import Bounds
 from roomlore_server.http.derived import add_routes
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore_server.http.paths import MOST, AdminsRoom, After, MessageId, PageLimit, ShownRoom
 from roomlore_server.http.routers import Router
 from roomlore_server.http.times import MAX_WORDS, TIME_IN_QUERY
+from roomlore_server.shapes import model_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +34,13 @@ class RoomPage:
 
     rooms: Sequence[Room]
     next: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomDeletion(RoomReport):
+    """What deleting a room removes. `status`: `counted` if nothing was removed, `done`, or `running` if it goes on."""
+
+    status: Literal["counted", "running", "done"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +112,7 @@ class CorrectionPage:
 
 
 rooms = Router(tags=["rooms"])
+_MAX_WAITED = 30.0
 
 
 def _settings_schema() -> dict[str, Any]:
@@ -139,6 +152,41 @@ async def list_rooms(
 async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
     """Return a room's counters and its own settings."""
     return await lore.rooms.get(room_id)
+
+
+@rooms.delete(
+    "/rooms/{room_id:id}",
+    responses={202: {"model": model_of(RoomDeletion), "description": "It goes on. The same request waits for it."}},
+)
+async def delete_room(
+    request: Request,
+    lore: Admin,
+    room_id: AdminsRoom,
+    dry_run: Annotated[bool, Query(description="Change nothing; say what would go, and what would stay.")] = False,
+    confirm: Annotated[bool, Query(description="True, to do it: it cannot be undone.")] = False,
+) -> RoomDeletion | Response:
+    """Remove a room with everything that rests on it alone. Without `confirm` nothing is removed, and the answer is a
+    422 that says what would be.
+
+    It is a job, which is stored before it begins and goes on after a restart of the server. Nobody sees the room from
+    then on, and adding to it is a 409 until it is gone. If it takes more than 30 seconds, the answer is a 202.
+    """
+    if dry_run or not confirm:
+        would = await lore.rooms.delete(room_id, dry_run=True)
+        if not dry_run:
+            raise _unconfirmed(request, would)
+        return made_from(RoomDeletion, would, status="counted")
+    begun = await lore.rooms.begin_deletion(room_id)
+    job = await lore.jobs.wait(begun.job_id, _MAX_WAITED)
+    if job.status == "done":
+        return made_from(RoomDeletion, begun, status="done")
+    return reply(made_from(RoomDeletion, begun, status="running"), 202)
+
+
+def _unconfirmed(request: Request, would: RoomReport) -> InvalidInput:
+    goes = {ROOM_PLACES_IN_WORDS.get(place, place): count for place, count in would.places.items()}
+    places = ", ".join(f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items())
+    return InvalidInput("room_deletion_unconfirmed", room=f"{would.room_id!r:.80}", places=places or "-")
 
 
 @rooms.get("/rooms/{room_id:id}/threads")
