@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -26,12 +26,14 @@ from roomlore.core.memory.memory import (
     Scope,
 )
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.recall.recollection import Recollection
+from roomlore.core.recall.recollection import Recollection, scopes_of
 from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs.facts import page_of
 from roomlore.wiring import Lore
+from roomlore_console.choosing import Tried, offered
 from roomlore_console.frame import Page
+from roomlore_console.frame import visible as visible_text
 from roomlore_console.shell import name_scopes
 
 _SCOPES = 50
@@ -44,6 +46,10 @@ _BEFORE_FIRST_ENTRY = 0
 _USUAL_RECALL_TOKENS = 500
 _MAX_RECALL_TOKENS = 1_000_000
 _MAX_RECALL_SCOPES = 10
+_OFFERED_SCOPES = 24
+"""Boxes to tick on the page of recall; others are typed."""
+_ROOMS_WITH_PEOPLE = 12
+"""Rooms whose people are named where it is said who sees a memory."""
 _AUDIENCE_MEMORIES = 200
 
 
@@ -90,18 +96,48 @@ class SelectedMemories:
         return bool(self.kind or self.status_asked or self.offset)
 
 
+class Held(NamedTuple):
+    """A scope with its number of active memories, and for an administrator of changes."""
+
+    scope: str
+    active: int
+    changes: int | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.scope.partition(":")[0]
+
+
 async def scopes(page: Page) -> Response:
-    lore, after, viewer = page.lore, page.asked("after") or None, page.viewer
+    """Return the page of all whose memories there are, by kind; a name or an id that is looked for leads on."""
+    after, tried = page.asked("after") or None, Tried({})
+    chosen = await tried.whom(page, "find")
+    if chosen:
+        return page.go("/memory", id=chosen.scope)
+    held = await _held(page, after)
+    following = held[-1].scope if page.is_admin and len(held) == _SCOPES else None
+    return page.show(
+        "memories.html",
+        tried.status,
+        held=held,
+        next=following,
+        after=after,
+        tried=tried,
+        find=page.asked("find"),
+        offered=await offered(page),
+    )
+
+
+async def _held(page: Page, after: str | None = None) -> list[Held]:
+    """Return a page of the scopes with memories that the viewer sees, with their names looked up."""
+    lore, viewer = page.lore, page.viewer
     if viewer is not None:
-        shown = Counter(
-            seen_memory.memory.scope for seen_memory in await lore.memories.visible(viewer) if seen_memory.shown
-        )
-        return page.show("memories.html", found=[], shown=sorted(shown.items()), next=None, after=None)
+        shown = Counter(one.memory.scope for one in await lore.memories.visible(viewer) if one.shown)
+        return [Held(scope, active) for scope, active in sorted(shown.items())]
     async with lore.storage.reading(lore.tenant) as work:
-        found = await work.memories.scopes(after=after, limit=_SCOPES)
-    following = found[-1].scope if len(found) == _SCOPES else None
-    await name_scopes(page, [one.scope for one in found])
-    return page.show("memories.html", found=found, shown=[], next=following, after=after)
+        stored = await work.memories.scopes(after=after, limit=_SCOPES)
+    await name_scopes(page, [one.scope for one in stored])
+    return [Held(one.scope, one.active, one.changes) for one in stored]
 
 
 async def memory(page: Page) -> Response:
@@ -114,7 +150,9 @@ async def memory(page: Page) -> Response:
     if viewer is not None and any(map(page.asked, ("at", "step", "to"))):
         page.need("admin")
     stored = await _stored_scope(lore, scope) if viewer is None else None
-    then = await _selected_moment(page, lore, scope) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
+    tried = Tried({})
+    at = tried.read("at", lambda: read_moment(page.asked("at"), page.zone), None)
+    then = await _selected_moment(page, lore, scope, at) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
     last = min(page.number("to") or _last_change_number(stored), _last_change_number(stored))
     changes = await _latest_changes(lore, scope, last)
     selection = _selected_memories(page)
@@ -122,6 +160,9 @@ async def memory(page: Page) -> Response:
     await name_scopes(page, [scope])
     return page.show(
         "memory.html",
+        tried.status,
+        tried=tried,
+        typed=page.asked("at"),
         scope=scope,
         found=[(row, _strength(lore, row, then.at)) for row in memories],
         locked=await locked(lore, memories) if viewer is None else {},
@@ -142,7 +183,8 @@ async def lineage(page: Page) -> Response:
     versions = [(version, _lineage_pieces(version, blame)) for version in blame.versions]
     alive = blame.memory.status is MemoryStatus.ACTIVE
     seen = await page.lore.memories.seen_in(blame.memory.memory_id) if alive and page.is_admin else None
-    await name_scopes(page, [blame.memory.scope, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
+    shared = [_scope_of_share(target) for target in blame.memory.shared_with]
+    await name_scopes(page, [blame.memory.scope, *shared, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
     return page.show(
         "lineage.html",
         memory=blame.memory,
@@ -150,6 +192,8 @@ async def lineage(page: Page) -> Response:
         alive=alive,
         done=page.asked("done"),
         seen=seen,
+        shared=shared,
+        people=await _people_of(page.lore, seen.rooms[:_ROOMS_WITH_PEOPLE] if seen else ()),
         locked=(await locked(page.lore, [blame.memory])).get(blame.memory.memory_id, ()) if page.is_admin else (),
     )
 
@@ -164,6 +208,23 @@ async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[s
         memory.memory_id: tuple(source.room_id for source in memory.evidence)
         for memory in memories
         if not is_for_all(memory, public)
+    }
+
+
+def _scope_of_share(target: str) -> str:
+    """Return the scope of whom a memory is shared with: 'room:team' shares with the people of 'group:team'."""
+    return target.replace("room:", "group:", 1) if target.startswith("room:") else target
+
+
+async def _people_of(lore: Lore, room_ids: Sequence[str]) -> Mapping[str, list[str]]:
+    """Return the names of the people of some rooms, by the room's id; ids of people without a name."""
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await work.rooms.people(room_ids=set(room_ids))
+        ids = {person for room in people.values() for person in room.people}
+        names = await work.rooms.names_of(room_ids=set(room_ids), sender_ids=ids)
+    return {
+        room_id: [names.get(room_id, {}).get(person) or person for person in room.people]
+        for room_id, room in people.items()
     }
 
 
@@ -182,10 +243,9 @@ async def _stored_scope(lore: Lore, scope: str) -> Scope | None:
         return await work.memories.scope(scope=scope)
 
 
-async def _selected_moment(page: Page, lore: Lore, scope: str) -> SelectedMoment:
+async def _selected_moment(page: Page, lore: Lore, scope: str, at: datetime | None) -> SelectedMoment:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
-    at = read_moment(page.asked("at"), page.zone)
     if begins is None or (at is None and not page.asked("step")):
         return SelectedMoment(at, _SLIDER_STEPS, begins)
     if at is not None:
@@ -305,13 +365,17 @@ async def compare(page: Page) -> Response:
     await name_scopes(page, [scope])
     points = _comparison_points(newest)
     before = _number_before_last_change(newest)
-    start = await _point_in_address(page, lore, scope, "from") or await _point_after_entry(lore, scope, before)
-    end = await _point_in_address(page, lore, scope, "to") or ComparisonPoint(lore.now())
+    tried = Tried({})
+    start = await _point_in_address(page, scope, "from", tried) or await _point_after_entry(lore, scope, before)
+    end = await _point_in_address(page, scope, "to", tried) or ComparisonPoint(lore.now())
     if end.at < start.at:
         start, end = end, start
     difference = await lore.memories.diff(scope, start.at, end.at)
     return page.show(
         "compare.html",
+        tried.status,
+        tried=tried,
+        typed={"from": page.asked("from_at"), "to": page.asked("to_at")},
         scope=scope,
         found=difference,
         changed=[
@@ -354,9 +418,10 @@ def _same_evolution(change: Change, last: Change) -> bool:
     return change.evolution_id == last.evolution_id
 
 
-async def _point_in_address(page: Page, lore: Lore, scope: str, name: str) -> ComparisonPoint | None:
+async def _point_in_address(page: Page, scope: str, name: str, tried: Tried) -> ComparisonPoint | None:
     """Return the point that the address gives, a time before an entry; None if it gives none."""
-    at = read_moment(page.asked(f"{name}_at"), page.zone)
+    lore, field = page.lore, f"{name}_at"
+    at = tried.read(field, lambda: read_moment(page.asked(field), page.zone), None)
     if at is not None:
         return ComparisonPoint(at, typed=True)
     given = page.asked(name)
@@ -381,20 +446,43 @@ async def _point_after_entry(lore: Lore, scope: str, number: int) -> ComparisonP
 
 
 async def recall(page: Page) -> Response:
-    """Return the page of recall. Without a person nothing is recalled."""
-    lore, query, viewer = page.lore, page.asked("q"), page.viewer
-    scopes = page.asked("scopes").replace(",", " ").split()
-    tokens = page.number("tokens") or _USUAL_RECALL_TOKENS
-    if tokens > _MAX_RECALL_TOKENS:
-        raise InvalidInput("number_from_one_to_outside", name="tokens", value=tokens, most=_MAX_RECALL_TOKENS)
+    """Return the page of recall: whose facts may be chosen, and what a reply would be told of them. Nothing is recalled
+    until somebody is chosen, or while a field has an error."""
+    query, tried = page.asked("q"), Tried({})
+    tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS), None)
+    picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
+    other = await tried.whom(page, "who")
+    if other:
+        page.names.setdefault(other.scope, other.title)
+        picked.append(other.scope)
+    checked = tried.read("who", lambda: scopes_of(_few(picked)), [])
+    found: Recollection | None = None
+    if checked and not tried.wrong:
+        said = [{"role": "user", "content": query}] if query else []
+        most = tokens or _USUAL_RECALL_TOKENS
+        found = await page.lore.recall.build(checked, said, max_tokens=most, viewer=page.viewer)
+    held = [one.scope for one in await _held(page)][:_OFFERED_SCOPES]
+    await name_scopes(page, checked)
+    return page.show(
+        "recall.html",
+        tried.status,
+        found=found,
+        tried=tried,
+        query=query,
+        tokens=page.asked("tokens") or _USUAL_RECALL_TOKENS,
+        checked=checked,
+        held=[scope for scope in dict.fromkeys([*checked, *held]) if visible_text(scope) == scope],
+        odd=[scope for scope in checked if visible_text(scope) != scope],
+        who="" if other else page.asked("who"),
+        offered=await offered(page),
+    )
+
+
+def _few(scopes: list[str]) -> list[str]:
+    """Return the scopes. Raise `InvalidInput` if they are too many for a page."""
     if len(scopes) > _MAX_RECALL_SCOPES:
         raise InvalidInput("scopes_shown_too_many", count=len(scopes), most=_MAX_RECALL_SCOPES)
-    recollection: Recollection | None = None
-    if scopes:
-        messages = [{"role": "user", "content": query}] if query else []
-        recollection = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
-    await name_scopes(page, [fact.memory.scope for fact in recollection.facts] if recollection else [])
-    return page.show("recall.html", found=recollection, asked=page.asked("scopes"), query=query, tokens=tokens)
+    return scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,11 +503,15 @@ async def visible(page: Page) -> Response:
     offset = page.number("offset") or 0
     chosen = [seen_memory for seen_memory in every if seen_memory.shown is not withheld]
     hidden = len(chosen) if withheld else len(every) - len(chosen)
-    await name_scopes(page, [seen_memory.memory.scope for seen_memory in chosen[offset : offset + _AUDIENCE_MEMORIES]])
+    memories = chosen[offset : offset + _AUDIENCE_MEMORIES]
+    shares = [reason.target for one in memories for reason in one.reasons if reason.target]
+    await name_scopes(page, [one.memory.scope for one in memories] + list(map(_scope_of_share, shares)))
     return page.show(
         "visible.html",
+        share=_scope_of_share,
+        names=(await _people_of(lore, [room_id]))[room_id],
         room=room,
-        seen=AudienceMemories(chosen[offset : offset + _AUDIENCE_MEMORIES], len(every) - hidden, hidden),
+        seen=AudienceMemories(memories, len(every) - hidden, hidden),
         withheld=withheld,
         people=await lore.rooms.people(room_id),
         offset=offset,

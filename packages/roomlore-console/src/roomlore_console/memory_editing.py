@@ -17,9 +17,9 @@ from roomlore.verbs.facts import ADD, CHANGE, REASON
 from roomlore.verbs.memories import DELETE, RESTORE, REVERT
 from roomlore.verbs.table import Argument
 from roomlore.wiring import Lore
+from roomlore_console.choosing import is_known, named_like
 from roomlore_console.derived import Form, sent, shown
 from roomlore_console.frame import Page
-from roomlore_console.people import is_known, named_like
 from roomlore_console.shell import name_scopes
 
 _CONTENT = tuple(ADD[name] for name in ("statement", "confidence", "category", "tags", "kind"))

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 from starlette.responses import Response
 
 from roomlore.core.models import Room, Speaker
+from roomlore_console.choosing import is_known, named_like
 from roomlore_console.frame import Page, address
-from roomlore_console.people import is_known, named_like
 from roomlore_console.shell import rooms_among, rooms_by_use
 
 _MOST = 50

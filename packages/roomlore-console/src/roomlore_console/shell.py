@@ -39,7 +39,7 @@ _FOUND = 5
 _MESSAGES = 20
 _MEMORIES = 5
 _MAX_WORDS = 4
-_NAMED = 50
+_NAMED = 150
 _LONGEST_QUERY = 400
 _LATIN_ENDS = 0x2FF
 _PICKED = 100
@@ -128,7 +128,7 @@ async def rooms_among(page: Page) -> list[str] | None:
 
 
 async def name_scopes(page: Page, scopes: Iterable[str]) -> None:
-    """Look up the names of the rooms and people whose memories these scopes hold, at most 50, for an administrator."""
+    """Look up the names of the rooms and people whose memories these scopes hold, at most 150, for an administrator."""
     if not page.is_admin:
         return
     lore = page.lore
@@ -217,7 +217,7 @@ async def suggest(page: Page) -> Response:
     if len(part) < 2 and part <= chr(_LATIN_ENDS):
         return page.show("suggest.html", rooms=(), people=())
     recent = [room.room_id for room in await rooms_by_use(page, limit=_MAX_ROOMS)]
-    rooms = await _rooms_named(page, part)
+    rooms = await rooms_named(page, part)
     async with lore.storage.reading(lore.tenant) as work:
         people = await work.rooms.speakers(part=part, room_ids=recent, limit=_FOUND)
     return page.show("suggest.html", rooms=rooms, people=people)
@@ -250,7 +250,7 @@ async def _search_answer(page: Page, query: str, picked: Picked, among: list[str
 async def _beside_messages(page: Page, query: str, among: list[str] | None) -> Found:
     """Return the rooms, people and memories that a search finds."""
     lore = page.lore
-    rooms, memories = await _rooms_named(page, query), await _memories(page, query)
+    rooms, memories = await rooms_named(page, query), await _memories(page, query)
     async with lore.storage.reading(lore.tenant) as work:
         people = await work.rooms.speakers(part=query, room_ids=among, limit=_FOUND)
     await name_scopes(page, [memory.scope for memory in memories])
@@ -281,13 +281,13 @@ def _midnight(page: Page, name: str, day: str, *, days: int = 0) -> datetime | N
         raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say(f"search.{name}"))) from None
 
 
-async def _rooms_named(page: Page, part: str) -> Sequence[Room]:
+async def rooms_named(page: Page, part: str, *, limit: int = _FOUND) -> Sequence[Room]:
     """Return the rooms that the viewer sees whose id or name contains `part`."""
     if page.viewer is not None:
         by_use, wanted = await rooms_by_use(page, limit=_MAX_ROOMS), part.lower()
-        return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:_FOUND]
+        return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:limit]
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        return await work.rooms.named_like(part=part, limit=_FOUND)
+        return await work.rooms.named_like(part=part, limit=limit)
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:
