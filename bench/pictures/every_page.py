@@ -15,7 +15,6 @@ from bench.pictures.console_store import SESSION
 from bench.pictures.live import listening
 from roomlore import Lore
 from roomlore.samples import DEMO_ROOM
-from roomlore_console import routes
 from roomlore_console.frame import KEY_COOKIE, ROOT, VIEWER_COOKIE
 from roomlore_server.http import create_app
 
@@ -41,7 +40,7 @@ PAGES: Mapping[str, str] = {
     "people-none": "/people?q=zzzz",
     "person": "/person?id=ann",
     "forget": "/forget",
-    "forget-near": "/forget?who=kathrin",
+    "forget-near": "/forget?who=Prya",
     "forget-question": "/memory/change?what=forget&id=ann",
     "forget-count": "/memory/forgetting/would?id=ann",
     "forgetting": "/memory/forgetting?id=ann",
@@ -57,7 +56,7 @@ PAGES: Mapping[str, str] = {
     "write": "/memory/write?scope=user:ann",
     "recall": "/recall",
     "recall-found": "/recall?scopes=user:ann&q=妈妈的生日怎么办&tokens=160",
-    "recall-unknown": "/recall?whose=Anm&q=birthday",
+    "recall-unknown": "/recall?whose=group:rowers&who=Anm&q=birthday&tokens=many",
     "sessions": "/sessions",
     "session": f"/session?id={SESSION}",
     "session-reset": f"/session/change?what=reset&id={SESSION}",
@@ -68,7 +67,7 @@ PAGES: Mapping[str, str] = {
     "more": "/places",
     "no-page": "/nowhere",
     "no-room": "/room?id=harbor-team",
-    "no-person": "/person?id=nobody",
+    "no-person": "/person?id=Marko",
     "wrong-value": "/jobs?status=odd",
     "failure": "/fails",
 }
@@ -85,7 +84,7 @@ async def serving(lore: Lore) -> AsyncIterator[str]:
     async def fail(page: Any) -> Any:
         raise RuntimeError("this page always fails")
 
-    with patch.dict(routes._SHOWN, {"/fails": fail}):
+    with patch.dict("roomlore_console.routes._SHOWN", {"/fails": fail}):
         app = create_app(lore)
     async with listening(app) as address:
         yield address
@@ -93,7 +92,6 @@ async def serving(lore: Lore) -> AsyncIterator[str]:
 
 async def take_all(browser: Any, lore: Lore, address: str, folder: Path) -> int:
     """Take each page in each look; return the number of pictures. The store has a key at the end."""
-    folder.mkdir(parents=True, exist_ok=True)
     count = await _take(browser, address, await pages_of(lore), folder)
     key = {KEY_COOKIE: (await lore.keys.create("looking", scopes=("read",)))[1]}
     first, *others = WITH_A_KEY.items()

@@ -69,11 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> None:
+    arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.every:
         async with _filled() as lore, every_page.serving(lore) as address, _browsing("en-GB") as browser:
             print(f"{await every_page.take_all(browser, lore, address, arguments.out):,} pictures in {arguments.out}")
         return
-    arguments.out.mkdir(parents=True, exist_ok=True)
     for opened, shots in (
         (serving, [picture for picture in SHOTS if not picture.live]),
         (live, [picture for picture in SHOTS if picture.live]),

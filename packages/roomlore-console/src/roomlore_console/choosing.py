@@ -1,18 +1,16 @@
 """People, rooms and agents to choose from: names are shown, ids are sent, and a typed name is looked up."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.models import Room, Speaker
 from roomlore.core.text import alike
 from roomlore.wiring import Lore
-from roomlore_console.frame import Page, visible
+from roomlore_console.frame import Page, Tried, visible
 from roomlore_console.shell import rooms_among, rooms_by_use, rooms_named
 
-T = TypeVar("T")
 _OFFERED = 100
 _LIKE = 50
 _NEAR = 5
@@ -45,44 +43,25 @@ class Choice(NamedTuple):
         return f"room:{self.own_id}" if self.kind == "group" else self.scope
 
 
-@dataclass(slots=True)
-class Tried:
-    """What is wrong with the fields of a form, by their names. `near`: who may be meant."""
-
-    wrong: dict[str, str]
-    near: Sequence[Choice] = ()
-
-    @property
-    def status(self) -> int:
-        return 422 if self.wrong else 200
-
-    def read(self, name: str, reading: Callable[[], T], default: T) -> T:
-        """Return what a field contains, or the default with a note of what is wrong."""
-        try:
-            return reading()
-        except InvalidInput as error:
-            self.wrong[name] = str(error)
-            return default
-
-    async def whom(
-        self, page: Page, name: str, *, of: Sequence[str] = _EVERY_KIND, typed: str | None = None
-    ) -> Choice | None:
-        """Return the one of some kinds whose id or name a field contains, by default that of the address; None for an
-        empty field, and with a note if that is nobody or several."""
-        typed = (page.asked(name) if typed is None else typed).strip()
-        if not typed:
-            return None
-        try:
-            meant, self.near = await _meant(page, typed, of)
-        except InvalidInput as error:
-            self.wrong[name] = str(error)
-            return None
-        if len(meant) == 1:
-            return meant[0]
-        self.near = meant or self.near
-        how = "several" if meant else "near" if self.near else "nobody"
-        self.wrong[name] = page.tongue.say(f"pick.{how}", name=visible(typed[:80]))
+async def whom(
+    page: Page, tried: Tried, name: str, *, of: Sequence[str] = _EVERY_KIND, typed: str | None = None
+) -> Choice | None:
+    """Return the one of some kinds whose id or name a field contains, by default that of the address; None for an
+    empty field, and with a note if that is nobody or several."""
+    typed = (page.asked(name) if typed is None else typed).strip()
+    if not typed:
         return None
+    try:
+        meant, tried.near = await _meant(page, typed, of)
+    except InvalidInput as error:
+        tried.wrong[name] = str(error)
+        return None
+    if len(meant) == 1:
+        return meant[0]
+    tried.near = meant or tried.near
+    how = "several" if meant else "near" if tried.near else "nobody"
+    tried.wrong[name] = page.tongue.say(f"pick.{how}", name=visible(typed[:80]))
+    return None
 
 
 async def named_like(page: Page, part: str, *, limit: int, offset: int = 0) -> list[Speaker]:

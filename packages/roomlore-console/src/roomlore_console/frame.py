@@ -362,6 +362,26 @@ class Page:
         }
 
 
+@dataclass(slots=True)
+class Tried:
+    """What is wrong with the fields of a form, by their names. `near`: who may be meant."""
+
+    wrong: dict[str, str]
+    near: Sequence[Any] = ()
+
+    @property
+    def status(self) -> int:
+        return 422 if self.wrong else 200
+
+    def read(self, name: str, reading: Callable[[], T], default: T) -> T:
+        """Return what a field contains, or the default with a note of what is wrong."""
+        try:
+            return reading()
+        except InvalidInput as error:
+            self.wrong[name] = str(error)
+            return default
+
+
 def _in_parts(written: Iterable[str]) -> Iterator[bytes]:
     """Yield a page in parts: where a template has `flush`, and at a length."""
     held: list[str] = []

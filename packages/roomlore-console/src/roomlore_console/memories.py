@@ -31,8 +31,8 @@ from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs.facts import page_of
 from roomlore.wiring import Lore
-from roomlore_console.choosing import Tried, offered
-from roomlore_console.frame import Page
+from roomlore_console.choosing import offered, whom
+from roomlore_console.frame import Page, Tried
 from roomlore_console.frame import visible as visible_text
 from roomlore_console.shell import name_scopes
 
@@ -103,15 +103,11 @@ class Held(NamedTuple):
     active: int
     changes: int | None = None
 
-    @property
-    def kind(self) -> str:
-        return self.scope.partition(":")[0]
-
 
 async def scopes(page: Page) -> Response:
     """Return the page of all whose memories there are, by kind; a name or an id that is looked for leads on."""
     after, tried = page.asked("after") or None, Tried({})
-    chosen = await tried.whom(page, "find")
+    chosen = await whom(page, tried, "find")
     if chosen:
         return page.go("/memory", id=chosen.scope)
     held = await _held(page, after)
@@ -368,9 +364,9 @@ async def compare(page: Page) -> Response:
     tried = Tried({})
     start = await _point_in_address(page, scope, "from", tried) or await _point_after_entry(lore, scope, before)
     end = await _point_in_address(page, scope, "to", tried) or ComparisonPoint(lore.now())
-    if end.at < start.at:
+    if end.at < start.at and not tried.wrong:
         start, end = end, start
-    difference = await lore.memories.diff(scope, start.at, end.at)
+    difference = await lore.memories.diff(scope, min(start.at, end.at), max(start.at, end.at))
     return page.show(
         "compare.html",
         tried.status,
@@ -451,7 +447,7 @@ async def recall(page: Page) -> Response:
     query, tried = page.asked("q"), Tried({})
     tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS), None)
     picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
-    other = await tried.whom(page, "who")
+    other = await whom(page, tried, "who")
     if other:
         page.names.setdefault(other.scope, other.title)
         picked.append(other.scope)

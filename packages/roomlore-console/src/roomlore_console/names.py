@@ -6,8 +6,8 @@ from urllib.parse import unquote
 from starlette.responses import Response
 
 from roomlore.core.models import Room, Speaker
-from roomlore_console.choosing import is_known, named_like
-from roomlore_console.frame import Page, address
+from roomlore_console.choosing import Choice, is_known, named_like, whom
+from roomlore_console.frame import Page, Tried, address
 from roomlore_console.shell import rooms_among, rooms_by_use
 
 _MOST = 50
@@ -33,6 +33,15 @@ async def room(page: Page) -> Response:
 async def person(page: Page) -> Response:
     """Lead from `/people/NAME` to the page of the person with this id or name."""
     return await _from_path(page, "/person", "/people")
+
+
+async def near(page: Page, path: str) -> Sequence[tuple[Choice, str]]:
+    """Return who or what an unknown id in the address of a page may mean, each with the address of its page."""
+    parameter = _PARAMETERS.get(path, "")
+    tried, of = Tried({}), ("user",) if path == "/person" else ("group",)
+    await whom(page, tried, parameter, of=of)
+    query = dict(page.request.query_params)
+    return [(choice, address(path, **{**query, parameter: choice.own_id})) for choice in tried.near]
 
 
 async def _from_path(page: Page, path: str, every: str) -> Response:

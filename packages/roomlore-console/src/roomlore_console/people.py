@@ -10,8 +10,8 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, StoredMessage, Voice
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.choosing import Tried, is_known, named_like, offered
-from roomlore_console.frame import Page
+from roomlore_console.choosing import is_known, named_like, offered, whom
+from roomlore_console.frame import Page, Tried
 from roomlore_console.memories import locked
 from roomlore_console.shell import rooms_among
 
@@ -63,7 +63,7 @@ async def forget(page: Page) -> Response:
         return page.go("/memory/change", what="forget", id=who)
     people_like = await named_like(page, who, limit=_NAMED) if who else []
     if not people_like:
-        await tried.whom(page, "who", of=("user",))
+        await whom(page, tried, "who", of=("user",))
         if tried.wrong and not tried.near:
             tried.wrong["who"] = page.tongue.say("forget.nobody")
     return page.show("forget.html", who=who, people=people_like, tried=tried, offered=await offered(page, of=("user",)))

@@ -1,7 +1,7 @@
 """The console's routes, signing in with an API key and signing out, language and theme."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from roomlore_console import (
     sessions,
     shell,
 )
-from roomlore_console.choosing import Tried, offered
+from roomlore_console.choosing import Choice, offered, whom
 from roomlore_console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -35,6 +35,7 @@ from roomlore_console.frame import (
     VIEWER_COOKIE,
     NoViewer,
     Page,
+    Tried,
     Visitor,
     read_form,
 )
@@ -92,7 +93,7 @@ async def set_viewer(page: Page) -> Response:
     try:
         viewer = str(check_viewer(given))
     except InvalidInput as error:
-        chosen = await tried.whom(page, "viewer", of=("group", "user"), typed=given)
+        chosen = await whom(page, tried, "viewer", of=("group", "user"), typed=given)
         if chosen is None:
             tried.wrong.setdefault("viewer", str(error))
             return await _viewer_form(page, given, tried)
@@ -234,7 +235,8 @@ def console_routes(
                 return shown_page.go("/viewer", next=shown_page.here if method == "GET" else None)
             except NotFound as error:
                 chosen = await names.instead(shown_page, path) if method == "GET" else None
-                return chosen or _problem(shown_page, status_of(error), str(error))
+                near = await names.near(shown_page, path) if method == "GET" else ()
+                return chosen or _problem(shown_page, status_of(error), str(error), near)
             except RoomloreError as error:
                 return _problem(shown_page, status_of(error), str(error))
             except Exception as error:  # noqa: BLE001 - the visitor gets a page; the server logs it after that
@@ -279,11 +281,11 @@ async def _nothing(page: Page) -> Response:
     return _problem(page, 404, page.tongue.say("problem.no_page"))
 
 
-def _problem(page: Page, status: int, problem: str) -> Response:
+def _problem(page: Page, status: int, problem: str, near: Sequence[tuple[Choice, str]] = ()) -> Response:
     """Return the page that says what happened and leads on."""
     title = page.tongue.say(f"problem.title.{status if status in _TITLED else 'other'}")
     lists = _WAYS.get(page.section, ("", ""))
-    return page.show("problem.html", status, problem=problem, title=title, code=status, lists=lists)
+    return page.show("problem.html", status, problem=problem, title=title, code=status, lists=lists, near=near)
 
 
 async def _raise(error: Exception) -> None:

@@ -13,8 +13,7 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.wiring import Lore
-from roomlore_console.choosing import Tried
-from roomlore_console.frame import Page
+from roomlore_console.frame import Page, Tried
 from roomlore_console.shell import name_scopes, rooms_named
 
 _SESSIONS = 50
