@@ -30,11 +30,11 @@ async def fill(lore) -> None:
 
 
 LEADS = [
-    ("王敏", "user:u1"), ("U3", "user:u3"), ("build team", "group:dev"), ("tea", "group:tea"), ("helper", "agent:helper"),
-    ("user:somebody", "user:somebody"), ("room:dev", "group:dev"), (" Priya ", "user:u3"),
+    ("王敏", "user:u1"), ("U3", "user:u3"), ("build team", "group:dev"), ("tea", "group:tea"),
+    ("helper", "agent:helper"), ("user:somebody", "user:somebody"), ("room:dev", "group:dev"), (" Priya ", "user:u3"),
 ]  # fmt: skip
-NEAR = [("Prya", "near", {"user:u3"}), ("Buid Team", "near", {"group:dev"}), ("Marco", "several", {"user:u2", "user:u4"}),
-        ("Marc", "near", {"user:u2", "user:u4"}), ("zzzzzz", "nobody", set()), ('"><b>', "nobody", set())]  # fmt: skip
+NEAR = [("Prya", "near", {"user:u3"}), ("Buid Team", "near", {"group:dev"}),
+        ("Marco", "several", {"user:u2", "user:u4"}), ("Marc", "near", {"user:u2", "user:u4"}), ("zzzzzz", "nobody", set()), ('"><b>', "nobody", set())]  # fmt: skip
 
 
 @both
@@ -177,12 +177,12 @@ async def test_who_sees_a_memory_is_said_in_names():
         await lore.rooms.rename("square", "Market Square")
         async with asking(lore) as http:
             shown = (await page(http, f"/console/memory/one?id={fact}")).partition("<main")[2]
-            assert "The Team</bdi></a>: <bdi>ann</bdi>, <bdi>Bo Li</bdi>" in shown
+            assert "The Team</bdi></a>: <bdi>Bo Li</bdi>, <bdi>ann</bdi>" in shown
             shown = (await page(http, f"/console/memory/one?id={shared}")).partition("<main")[2]
             assert "room:square" not in shown
             assert shown.count("<bdi>Market Square</bdi>") >= 2
             shown = (await page(http, "/console/visible?id=team")).partition("<main")[2]
-            assert "<bdi>ann</bdi>, <bdi>Bo Li</bdi>" in shown
+            assert "<bdi>Bo Li</bdi>, <bdi>ann</bdi>" in shown
 
 
 async def test_a_context_has_one_percentage_a_message_and_saves_nothing_if_it_is_empty(http, lore):

@@ -52,14 +52,14 @@ async def whom(
     if not typed:
         return None
     try:
-        meant, tried.near = await _meant(page, typed, of)
+        exact, tried.near = await meant(page, typed, of)
     except InvalidInput as error:
         tried.wrong[name] = str(error)
         return None
-    if len(meant) == 1:
-        return meant[0]
-    tried.near = meant or tried.near
-    how = "several" if meant else "near" if tried.near else "nobody"
+    if len(exact) == 1:
+        return exact[0]
+    tried.near = exact or tried.near
+    how = "several" if exact else "near" if tried.near else "nobody"
     tried.wrong[name] = page.tongue.say(f"pick.{how}", name=visible(typed[:80]))
     return None
 
@@ -88,17 +88,19 @@ async def offered(page: Page, *, of: Sequence[str] = _EVERY_KIND) -> list[Choice
     return [choice for choice in choices if visible(choice.scope) == choice.scope]
 
 
-async def _meant(page: Page, typed: str, of: Sequence[str]) -> tuple[list[Choice], list[Choice]]:
+async def meant(page: Page, typed: str, of: Sequence[str]) -> tuple[list[Choice], list[Choice]]:
     """Return those who have this id or name; if nobody has, those with one like it."""
     kind, _, own_id = typed.partition(":")
     if own_id and _KINDS.get(kind) in of and not page.shown_as:
         return [Choice(check_scope(f"{_KINDS[kind]}:{own_id}"))], []
-    rooms = await rooms_named(page, typed, limit=_LIKE) if "group" in of else []
-    like = [*_of_rooms(rooms), *_of_people(await named_like(page, typed, limit=_LIKE))]
+    rooms = _of_rooms([*await rooms_named(page, typed, whole=True), *await rooms_named(page, typed, limit=_LIKE)])
+    people = await named_like(page, typed, limit=_LIKE)
+    like = list(dict.fromkeys([*(rooms if "group" in of else ()), *_of_people(people)]))
     wanted = typed.casefold()
     exact = [choice for choice in like if wanted in (choice.own_id.casefold(), choice.name.casefold())]
-    if not exact and page.is_admin:
-        exact = [choice for choice in await _stored(page.lore, typed) if choice.kind in of]
+    exact += [choice for choice in like if choice not in exact and wanted in await _names(page, choice)]
+    if page.is_admin and not any(choice.own_id == typed for choice in exact):
+        exact = [choice for choice in await _stored(page.lore, typed) if choice.kind in of] or exact
     if exact or like:
         return exact, like[:_NEAR]
     known: dict[str, list[Choice]] = {}
@@ -108,12 +110,22 @@ async def _meant(page: Page, typed: str, of: Sequence[str]) -> tuple[list[Choice
     return [], list(dict.fromkeys(choice for text in alike(typed, known) for choice in known[text]))[:_NEAR]
 
 
+async def _names(page: Page, choice: Choice) -> set[str]:
+    """Return the names that a person has in the rooms that the viewer sees."""
+    lore, among = page.lore, await rooms_among(page)
+    async with lore.storage.reading(lore.tenant) as work:
+        voices = await work.rooms.voices(sender_id=choice.own_id) if choice.kind == "user" else []
+    return {voice.name.casefold() for voice in voices if among is None or voice.room_id in among}
+
+
 async def _stored(lore: Lore, own_id: str) -> list[Choice]:
     """Return what has this id without having spoken: a person with facts or in a room, or an agent with memories."""
+    people = [Choice(f"user:{own_id}")] if await is_known(lore, own_id) else []
     async with lore.storage.reading(lore.tenant) as work:
         agent = await work.memories.scope(scope=f"agent:{own_id}")
-    people = [Choice(f"user:{own_id}")] if await is_known(lore, own_id) else []
-    return people + ([Choice(f"agent:{own_id}")] if agent else [])
+        room = await work.rooms.find(room_id=own_id)
+    others = (f"agent:{own_id}" if agent else "", f"group:{own_id}" if room else "")
+    return [*people, *(Choice(scope) for scope in others if scope)]
 
 
 def _of_rooms(rooms: Iterable[Room]) -> list[Choice]:

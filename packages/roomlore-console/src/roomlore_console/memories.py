@@ -219,7 +219,7 @@ async def _people_of(lore: Lore, room_ids: Sequence[str]) -> Mapping[str, list[s
         ids = {person for room in people.values() for person in room.people}
         names = await work.rooms.names_of(room_ids=set(room_ids), sender_ids=ids)
     return {
-        room_id: [names.get(room_id, {}).get(person) or person for person in room.people]
+        room_id: sorted(names.get(room_id, {}).get(person) or person for person in room.people)
         for room_id, room in people.items()
     }
 

@@ -10,13 +10,12 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, StoredMessage, Voice
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.choosing import is_known, named_like, offered, whom
-from roomlore_console.frame import Page, Tried
+from roomlore_console.choosing import named_like, offered, whom
+from roomlore_console.frame import Page, Tried, address
 from roomlore_console.memories import locked
 from roomlore_console.shell import rooms_among
 
 _PEOPLE = 50
-_NAMED = 20
 _FACTS = 50
 _ROOMS = 100
 _ROOMS_READ = 3
@@ -57,16 +56,16 @@ async def person(page: Page) -> Response:
 
 
 async def forget(page: Page) -> Response:
-    """Return the people with an id or a name, to choose whom to forget; an id that somebody has leads on at once."""
-    lore, who, tried = page.need("admin"), page.asked("who").strip(), Tried({})
-    if who and await is_known(lore, who):
-        return page.go("/memory/change", what="forget", id=who)
-    people_like = await named_like(page, who, limit=_NAMED) if who else []
-    if not people_like:
-        await whom(page, tried, "who", of=("user",))
-        if tried.wrong and not tried.near:
-            tried.wrong["who"] = page.tongue.say("forget.nobody")
-    return page.show("forget.html", who=who, people=people_like, tried=tried, offered=await offered(page, of=("user",)))
+    """Return the form that asks whom to forget; the only one with an id or a name leads on at once."""
+    page.need("admin")
+    tried, of = Tried({}), ("user",)
+    chosen = await whom(page, tried, "who", of=of)
+    if chosen:
+        return page.go("/memory/change", what="forget", id=chosen.own_id)
+    if tried.wrong and not tried.near:
+        tried.wrong["who"] = page.tongue.say("forget.nobody")
+    near = [(one, address("/memory/change", what="forget", id=one.own_id)) for one in tried.near]
+    return page.show("forget.html", who=page.asked("who"), tried=tried, near=near, offered=await offered(page, of=of))
 
 
 async def _person(page: Page, person_id: str) -> Person:

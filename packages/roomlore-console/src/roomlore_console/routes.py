@@ -1,7 +1,7 @@
 """The console's routes, signing in with an API key and signing out, language and theme."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from roomlore_console import (
     sessions,
     shell,
 )
-from roomlore_console.choosing import Choice, offered, whom
+from roomlore_console.choosing import offered, whom
 from roomlore_console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -234,8 +234,7 @@ def console_routes(
             except NoViewer:
                 return shown_page.go("/viewer", next=shown_page.here if method == "GET" else None)
             except NotFound as error:
-                chosen = await names.instead(shown_page, path) if method == "GET" else None
-                near = await names.near(shown_page, path) if method == "GET" else ()
+                chosen, near = await names.instead(shown_page, path) if method == "GET" else (None, ())
                 return chosen or _problem(shown_page, status_of(error), str(error), near)
             except RoomloreError as error:
                 return _problem(shown_page, status_of(error), str(error))
@@ -281,7 +280,7 @@ async def _nothing(page: Page) -> Response:
     return _problem(page, 404, page.tongue.say("problem.no_page"))
 
 
-def _problem(page: Page, status: int, problem: str, near: Sequence[tuple[Choice, str]] = ()) -> Response:
+def _problem(page: Page, status: int, problem: str, near: names.Near = ()) -> Response:
     """Return the page that says what happened and leads on."""
     title = page.tongue.say(f"problem.title.{status if status in _TITLED else 'other'}")
     lists = _WAYS.get(page.section, ("", ""))

@@ -283,13 +283,13 @@ def _midnight(page: Page, name: str, day: str, *, days: int = 0) -> datetime | N
         raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say(f"search.{name}"))) from None
 
 
-async def rooms_named(page: Page, part: str, *, limit: int = _FOUND) -> Sequence[Room]:
-    """Return the rooms that the viewer sees whose id or name contains `part`."""
+async def rooms_named(page: Page, part: str, *, limit: int = _FOUND, whole: bool = False) -> Sequence[Room]:
+    """Return the rooms that the viewer sees whose id or name contains `part`. `whole`: is it."""
     if page.viewer is not None:
         by_use, wanted = await rooms_by_use(page, limit=_MAX_ROOMS), part.lower()
         return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:limit]
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        return await work.rooms.named_like(part=part, limit=limit)
+        return await work.rooms.named_like(part=part, limit=limit, whole=whole)
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:
