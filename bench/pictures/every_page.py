@@ -18,7 +18,8 @@ from roomlore.samples import DEMO_ROOM
 from roomlore_console.frame import KEY_COOKIE, ROOT, VIEWER_COOKIE
 from roomlore_server.http import create_app
 
-LOOKS = tuple((language, theme) for language in ("en-GB", "zh-CN") for theme in ("light", "dark"))
+LANGUAGES = ("en-GB", "zh-CN")
+THEMES = ("light", "dark")
 WIDTHS = (1280, 390)
 _HEIGHT = 860
 _PATIENCE_MS = 60_000
@@ -113,16 +114,19 @@ async def pages_of(lore: Lore) -> Mapping[str, str]:
 
 
 async def _take(browser: Any, address: str, pages: Mapping[str, str], folder: Path, **cookies: str) -> int:
-    for language, theme in LOOKS:
-        context = await browser.new_context(locale=language, color_scheme=theme, timezone_id=_ZONE)
+    """Take pages in each look: a page is loaded once in a language, and then changes its theme and width."""
+    for language in LANGUAGES:
+        context = await browser.new_context(locale=language, timezone_id=_ZONE)
         context.set_default_timeout(_PATIENCE_MS)
         kept = [{"name": name, "value": value, "url": address + ROOT} for name, value in cookies.items()]
         await context.add_cookies(kept)
         page = await context.new_page()
-        for width in WIDTHS:
-            await page.set_viewport_size({"width": width, "height": _HEIGHT})
-            for name, path in pages.items():
-                await page.goto(address + ROOT + path, wait_until="networkidle")
-                await page.screenshot(path=folder / f"{name}-{language[:2]}-{theme}-{width}.png", full_page=True)
+        for name, path in pages.items():
+            await page.goto(address + ROOT + path, wait_until="networkidle")
+            for theme in THEMES:
+                await page.emulate_media(color_scheme=theme)
+                for width in WIDTHS:
+                    await page.set_viewport_size({"width": width, "height": _HEIGHT})
+                    await page.screenshot(path=folder / f"{name}-{language[:2]}-{theme}-{width}.png", full_page=True)
         await context.close()
-    return len(LOOKS) * len(WIDTHS) * len(pages)
+    return len(LANGUAGES) * len(THEMES) * len(WIDTHS) * len(pages)

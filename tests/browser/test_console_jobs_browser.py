@@ -279,7 +279,7 @@ async def test_who_is_to_be_forgotten_is_chosen_among_people_that_exist(browser)
         await page.goto(f"{address}/console/forget")
         await page.get_by_label("ID 或名称").fill("王敏")
         await page.get_by_role("button", name="查找").click()
-        await page.get_by_role("heading", name="是哪一位？").wait_for()
+        await page.get_by_role("alert").get_by_text("是哪一个？").wait_for()
         assert await page.locator("main code").all_inner_texts() == ["u1", "u2"]
         await page.goto(f"{address}/console/forget?who=没有这个人")
         await page.get_by_role("alert").wait_for()

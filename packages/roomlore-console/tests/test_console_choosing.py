@@ -33,8 +33,10 @@ LEADS = [
     ("王敏", "user:u1"), ("U3", "user:u3"), ("build team", "group:dev"), ("tea", "group:tea"),
     ("helper", "agent:helper"), ("user:somebody", "user:somebody"), ("room:dev", "group:dev"), (" Priya ", "user:u3"),
 ]  # fmt: skip
-NEAR = [("Prya", "near", {"user:u3"}), ("Buid Team", "near", {"group:dev"}),
-        ("Marco", "several", {"user:u2", "user:u4"}), ("Marc", "near", {"user:u2", "user:u4"}), ("zzzzzz", "nobody", set()), ('"><b>', "nobody", set())]  # fmt: skip
+NEAR = [
+    ("Prya", "near", {"user:u3"}), ("Buid Team", "near", {"group:dev"}), ("Marco", "several", {"user:u2", "user:u4"}),
+    ("Marc", "near", {"user:u2", "user:u4"}), ("zzzzzz", "nobody", set()), ('"><b>', "nobody", set()),
+]  # fmt: skip
 
 
 @both

@@ -231,6 +231,14 @@ class Page:
             raise InvalidInput(self.tongue.say("problem.lacks", name=name))
         return given
 
+    def choice(self, name: str, known: Iterable[str], default: str = "") -> str:
+        """Return a parameter that is one of some words. Raises `InvalidInput`."""
+        given = self.asked(name, default)
+        if given not in known:
+            words = ", ".join(filter(None, known))
+            raise InvalidInput("choice_unknown", name=name, value=f"{given!r:.40}", known=words)
+        return given
+
     def every(self, name: str) -> list[str]:
         """Return all values of a parameter, without empty ones."""
         return [value for value in self.request.query_params.getlist(name) if value]

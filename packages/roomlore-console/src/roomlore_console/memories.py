@@ -128,12 +128,12 @@ async def _held(page: Page, after: str | None = None) -> list[Held]:
     """Return a page of the scopes with memories that the viewer sees, with their names looked up."""
     lore, viewer = page.lore, page.viewer
     if viewer is not None:
-        shown = Counter(one.memory.scope for one in await lore.memories.visible(viewer) if one.shown)
+        shown = Counter(seen.memory.scope for seen in await lore.memories.visible(viewer) if seen.shown)
         return [Held(scope, active) for scope, active in sorted(shown.items())]
     async with lore.storage.reading(lore.tenant) as work:
         stored = await work.memories.scopes(after=after, limit=_SCOPES)
-    await name_scopes(page, [one.scope for one in stored])
-    return [Held(one.scope, one.active, one.changes) for one in stored]
+    await name_scopes(page, [row.scope for row in stored])
+    return [Held(row.scope, row.active, row.changes) for row in stored]
 
 
 async def memory(page: Page) -> Response:
@@ -149,8 +149,9 @@ async def memory(page: Page) -> Response:
     tried = Tried({})
     at = tried.read("at", lambda: read_moment(page.asked("at"), page.zone), None)
     then = await _selected_moment(page, lore, scope, at) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
-    last = min(page.number("to") or _last_change_number(stored), _last_change_number(stored))
-    changes = await _latest_changes(lore, scope, last)
+    newest = stored.changes if stored else 0
+    last = min(page.number("to") or newest, newest)
+    changes = await lore.memories.latest_changes(scope, before=last + 1, limit=_SCOPE_CHANGES) if last else []
     selection = _selected_memories(page)
     memories, total = await _memories_on_page(lore, scope, then.at, selection, viewer)
     await name_scopes(page, [scope])
@@ -160,14 +161,14 @@ async def memory(page: Page) -> Response:
         tried=tried,
         typed=page.asked("at"),
         scope=scope,
-        found=[(row, _strength(lore, row, then.at)) for row in memories],
+        found=[(row, strength_at(row, then.at or lore.now())) for row in memories],
         locked=await locked(lore, memories) if viewer is None else {},
         total=total,
         asked=selection,
         then=then,
         stretches=_stretches(changes),
         older=last - _SCOPE_CHANGES if last > _SCOPE_CHANGES else None,
-        newer=min(last + _SCOPE_CHANGES, _last_change_number(stored)) if last < _last_change_number(stored) else None,
+        newer=min(last + _SCOPE_CHANGES, newest) if last < newest else None,
         done=page.asked("done"),
         group=scope.removeprefix("group:") if scope.startswith("group:") else None,
     )
@@ -270,24 +271,9 @@ def _slider_step(text: str) -> int:
     return int(text)
 
 
-def _last_change_number(stored: Scope | None) -> int:
-    return stored.changes if stored else 0
-
-
-async def _latest_changes(lore: Lore, scope: str, last: int) -> list[Change]:
-    """Return the entries up to the one with this number, the newest first."""
-    if last < 1:
-        return []
-    return await lore.memories.latest_changes(scope, before=last + 1, limit=_SCOPE_CHANGES)
-
-
 def _selected_memories(page: Page) -> SelectedMemories:
-    kind, status = page.asked("kind"), page.asked("status", "active")
-    for name, given, known in (("kind", kind, ("", *MemoryKind)), ("status", status, ("active", "deprecated"))):
-        if given not in known:
-            raise InvalidInput(
-                "choice_unknown", name=name, value=f"{given!r:.40}", known=", ".join(filter(None, known))
-            )
+    kind = page.choice("kind", ("", *MemoryKind))
+    status = page.choice("status", ("active", "deprecated"), "active")
     return SelectedMemories(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
 
 
@@ -300,10 +286,6 @@ async def _memories_on_page(
         return then[selection.offset : selection.offset + _SCOPE_MEMORIES], len(then)
     kinds = [selection.kind] if selection.kind else MemoryKind
     return await page_of(lore, viewer, scope, kinds, selection.status, limit=_SCOPE_MEMORIES, offset=selection.offset)
-
-
-def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
-    return strength_at(one, at or lore.now())
 
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:
@@ -405,13 +387,9 @@ def _number_before_last_change(newest: Sequence[Change]) -> int:
     before = (
         change
         for change in newest
-        if change.at != last.at and (not last.evolution_id or not _same_evolution(change, last))
+        if change.at != last.at and (not last.evolution_id or change.evolution_id != last.evolution_id)
     )
     return next((change.number for change in before), max(_BEFORE_FIRST_ENTRY, newest[-1].number - 1))
-
-
-def _same_evolution(change: Change, last: Change) -> bool:
-    return change.evolution_id == last.evolution_id
 
 
 async def _point_in_address(page: Page, scope: str, name: str, tried: Tried) -> ComparisonPoint | None:
@@ -452,17 +430,17 @@ async def recall(page: Page) -> Response:
         page.names.setdefault(other.scope, other.title)
         picked.append(other.scope)
     checked = tried.read("who", lambda: scopes_of(_few(picked)), [])
-    found: Recollection | None = None
+    recollection: Recollection | None = None
     if checked and not tried.wrong:
-        said = [{"role": "user", "content": query}] if query else []
+        messages = [{"role": "user", "content": query}] if query else []
         most = tokens or _USUAL_RECALL_TOKENS
-        found = await page.lore.recall.build(checked, said, max_tokens=most, viewer=page.viewer)
-    held = [one.scope for one in await _held(page)][:_OFFERED_SCOPES]
+        recollection = await page.lore.recall.build(checked, messages, max_tokens=most, viewer=page.viewer)
+    held = [row.scope for row in await _held(page)][:_OFFERED_SCOPES]
     await name_scopes(page, checked)
     return page.show(
         "recall.html",
         tried.status,
-        found=found,
+        found=recollection,
         tried=tried,
         query=query,
         tokens=page.asked("tokens") or _USUAL_RECALL_TOKENS,
@@ -500,8 +478,8 @@ async def visible(page: Page) -> Response:
     chosen = [seen_memory for seen_memory in every if seen_memory.shown is not withheld]
     hidden = len(chosen) if withheld else len(every) - len(chosen)
     memories = chosen[offset : offset + _AUDIENCE_MEMORIES]
-    shares = [reason.target for one in memories for reason in one.reasons if reason.target]
-    await name_scopes(page, [one.memory.scope for one in memories] + list(map(_scope_of_share, shares)))
+    shares = [reason.target for seen in memories for reason in seen.reasons if reason.target]
+    await name_scopes(page, [seen.memory.scope for seen in memories] + list(map(_scope_of_share, shares)))
     return page.show(
         "visible.html",
         share=_scope_of_share,

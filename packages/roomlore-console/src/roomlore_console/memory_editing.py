@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError
+from roomlore.core.errors import Conflict, NotFound, RoomloreError
 from roomlore.core.evolution.requests import EvolutionResult
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
 from roomlore.core.memory.writing import scope_of
@@ -158,9 +158,7 @@ async def would_go(page: Page) -> Response:
 
 def _requested(page: Page) -> tuple[str, Lore]:
     """Return the requested change and roomlore, after checking the scopes to do it and to see what it shows."""
-    what = page.asked("what")
-    if what not in _DO:
-        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.40}", known=", ".join(_DO))
+    what = page.choice("what", _DO)
     return what, page.need("admin") if what in _OVER_ALL_ROOMS else page.need("read", "write")
 
 

@@ -64,7 +64,7 @@ async def forget(page: Page) -> Response:
         return page.go("/memory/change", what="forget", id=chosen.own_id)
     if tried.wrong and not tried.near:
         tried.wrong["who"] = page.tongue.say("forget.nobody")
-    near = [(one, address("/memory/change", what="forget", id=one.own_id)) for one in tried.near]
+    near = [(choice, address("/memory/change", what="forget", id=choice.own_id)) for choice in tried.near]
     return page.show("forget.html", who=page.asked("who"), tried=tried, near=near, offered=await offered(page, of=of))
 
 

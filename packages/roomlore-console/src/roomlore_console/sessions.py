@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from roomlore.core.errors import BudgetTooSmall, InvalidInput, NotFound
+from roomlore.core.errors import BudgetTooSmall, NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext
 from roomlore.core.sessions.window import MAX_WINDOW
@@ -91,14 +91,19 @@ async def session(page: Page) -> Response:
 
 async def confirm_change(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
-    what, lore = _change(page), page.need("write")
+    what, lore = page.choice("what", _CHANGES), page.need("write")
     stored = await lore.sessions.find(page.needed("id"), viewer=page.viewer)
     await _name(page, stored)
     return page.show("session_change.html", what=what, session=stored)
 
 
 async def done(page: Page) -> Response:
-    what, lore, conversation_id, viewer = _change(page), page.need("write"), page.needed("id"), page.viewer
+    what, lore, conversation_id, viewer = (
+        page.choice("what", _CHANGES),
+        page.need("write"),
+        page.needed("id"),
+        page.viewer,
+    )
     if what == "reset":
         await lore.sessions.reset(conversation_id, viewer=viewer)
         return page.go("/session", id=conversation_id, done="reset")
@@ -119,20 +124,13 @@ async def summarising(page: Page) -> Response:
     return page.show("summarising.html", job=job, over=over, made=made, conversation_id=conversation_id)
 
 
-def _change(page: Page) -> str:
-    what = page.asked("what")
-    if what not in _CHANGES:
-        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.40}", known=", ".join(_CHANGES))
-    return what
-
-
 async def _page(lore: Lore, after: str | None) -> list[Session]:
     return await lore.sessions.page(after=after, limit=_SESSIONS, viewer=None)
 
 
 async def _name(page: Page, *sessions: Session) -> None:
     """Look up the names of the rooms, people and agents of these sessions."""
-    ids = [(one.conversation_id, one.user_id, one.agent_key) for one in sessions]
+    ids = [(stored.conversation_id, stored.user_id, stored.agent_key) for stored in sessions]
     await name_scopes(page, [f"group:{room}" for room, _, _ in ids])
     await name_scopes(page, [f"user:{who}" for _, user, agent in ids for who in (user, agent) if who])
 
