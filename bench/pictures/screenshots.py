@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.every:
-        async with _filled() as lore, every_page.serving(lore) as address, _browsing("en-GB") as browser:
+        async with filled() as lore, every_page.serving(lore) as address, _browsing("en-GB") as browser:
             print(f"{await every_page.take_all(browser, lore, address, arguments.out):,} pictures in {arguments.out}")
         return
     for opened, shots in (
@@ -90,12 +90,12 @@ async def run(arguments: argparse.Namespace) -> None:
 @asynccontextmanager
 async def serving() -> AsyncIterator[str]:
     """The address of a server with the store, whose clock stands still."""
-    async with _filled() as lore, listening(create_app(lore)) as address:
+    async with filled() as lore, listening(create_app(lore)) as address:
         yield address
 
 
 @asynccontextmanager
-async def _filled() -> AsyncIterator[Lore]:
+async def filled() -> AsyncIterator[Lore]:
     async with ModelServer(nights.Script()) as model:
         settings = nights.settings(
             model,

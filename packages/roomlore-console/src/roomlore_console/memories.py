@@ -429,7 +429,7 @@ async def recall(page: Page) -> Response:
     if other:
         page.names.setdefault(other.scope, other.title)
         picked.append(other.scope)
-    checked = tried.read("who", lambda: scopes_of(_few(picked)), [])
+    checked: list[str] = tried.read("who", lambda: scopes_of(_few(picked)), [])
     recollection: Recollection | None = None
     if checked and not tried.wrong:
         messages = [{"role": "user", "content": query}] if query else []
