@@ -243,15 +243,16 @@ class Page:
         """Return all values of a parameter, without empty ones."""
         return [value for value in self.request.query_params.getlist(name) if value]
 
-    def number(self, name: str, *, most: int | None = None) -> int | None:
-        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`."""
+    def number(self, name: str, *, most: int | None = None, called: str = "") -> int | None:
+        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`, which calls it as its field is
+        `called`."""
         given = self.asked(name)
         if not given:
             return None
         if not (given.isascii() and given.isdecimal() and len(given) < 19 and int(given)):
-            raise InvalidInput("number_below_one", name=name, value=f"{given!r:.40}")
+            raise InvalidInput("number_below_one", name=called or name, value=f"{given!r:.40}")
         if most is not None and int(given) > most:
-            raise InvalidInput("number_from_one_to_outside", name=name, value=int(given), most=most)
+            raise InvalidInput("number_from_one_to_outside", name=called or name, value=int(given), most=most)
         return int(given)
 
     @property

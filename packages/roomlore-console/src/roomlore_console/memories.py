@@ -423,7 +423,8 @@ async def recall(page: Page) -> Response:
     """Return the page of recall: whose facts may be chosen, and what a reply would be told of them. Nothing is recalled
     until somebody is chosen, or while a field has an error."""
     query, tried = page.asked("q"), Tried({})
-    tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS), None)
+    called = page.tongue.say("recall.budget")
+    tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS, called=called), None)
     picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
     other = await whom(page, tried, "who")
     if other:
