@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -96,14 +96,6 @@ class SelectedMemories:
         return bool(self.kind or self.status_asked or self.offset)
 
 
-class Held(NamedTuple):
-    """A scope with its number of active memories, and for an administrator of changes."""
-
-    scope: str
-    active: int
-    changes: int | None = None
-
-
 async def scopes(page: Page) -> Response:
     """Return the page of all whose memories there are, by kind; a name or an id that is looked for leads on."""
     after, tried = page.asked("after") or None, Tried({})
@@ -111,7 +103,7 @@ async def scopes(page: Page) -> Response:
     if chosen:
         return page.go("/memory", id=chosen.scope)
     held = await _held(page, after)
-    following = held[-1].scope if page.is_admin and len(held) == _SCOPES else None
+    following = held[-1][0] if page.is_admin and len(held) == _SCOPES else None
     return page.show(
         "memories.html",
         tried.status,
@@ -124,16 +116,17 @@ async def scopes(page: Page) -> Response:
     )
 
 
-async def _held(page: Page, after: str | None = None) -> list[Held]:
-    """Return a page of the scopes with memories that the viewer sees, with their names looked up."""
+async def _held(page: Page, after: str | None = None) -> list[tuple[str, int, int | None]]:
+    """Return a page of the scopes with memories that the viewer sees: how many are active, and for an administrator
+    the number of changes. Names are looked up."""
     lore, viewer = page.lore, page.viewer
     if viewer is not None:
         shown = Counter(seen.memory.scope for seen in await lore.memories.visible(viewer) if seen.shown)
-        return [Held(scope, active) for scope, active in sorted(shown.items())]
+        return [(scope, active, None) for scope, active in sorted(shown.items())]
     async with lore.storage.reading(lore.tenant) as work:
         stored = await work.memories.scopes(after=after, limit=_SCOPES)
     await name_scopes(page, [row.scope for row in stored])
-    return [Held(row.scope, row.active, row.changes) for row in stored]
+    return [(row.scope, row.active, row.changes) for row in stored]
 
 
 async def memory(page: Page) -> Response:
@@ -436,7 +429,7 @@ async def recall(page: Page) -> Response:
         messages = [{"role": "user", "content": query}] if query else []
         most = tokens or _USUAL_RECALL_TOKENS
         recollection = await page.lore.recall.build(checked, messages, max_tokens=most, viewer=page.viewer)
-    held = [row.scope for row in await _held(page)][:_OFFERED_SCOPES]
+    held = [scope for scope, *_ in await _held(page)][:_OFFERED_SCOPES]
     await name_scopes(page, checked)
     return page.show(
         "recall.html",

@@ -43,18 +43,6 @@ from roomlore_console.frame import (
 _YEAR = 31_536_000
 _NOBODY = f"user:{uuid4().hex}"
 """A viewer who sees what everybody sees, and nothing else."""
-_WAYS = {
-    "person": ("/people", "people.title"),
-    "forget": ("/people", "people.title"),
-    "memory": ("/memories", "memories.title"),
-    "session": ("/sessions", "sessions.title"),
-    "jobs": ("/jobs", "jobs.title"),
-    "recall": ("/recall", "recall.title"),
-    "usage": ("/usage", "usage.title"),
-}
-"""The list that leads on from a page that cannot be shown, with the key of its title, by the part of the address."""
-_TITLED = (401, 403, 404, 409, 422, 500)
-"""The statuses of which the page of a problem has a title of its own."""
 
 
 async def sign_in_form(page: Page) -> Response:
@@ -282,9 +270,8 @@ async def _nothing(page: Page) -> Response:
 
 def _problem(page: Page, status: int, problem: str, near: names.Near = ()) -> Response:
     """Return the page that says what happened and leads on."""
-    title = page.tongue.say(f"problem.title.{status if status in _TITLED else 'other'}")
-    lists = _WAYS.get(page.section, ("", ""))
-    return page.show("problem.html", status, problem=problem, title=title, code=status, lists=lists, near=near)
+    title = page.tongue.words.get(f"problem.title.{status}") or page.tongue.say("problem.title.other")
+    return page.show("problem.html", status, problem=problem, title=title, code=status, near=near)
 
 
 async def _raise(error: Exception) -> None:
