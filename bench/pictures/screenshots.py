@@ -13,11 +13,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.pictures import nights, threads
+from bench.pictures import every_page, nights, threads
 from bench.pictures.console_store import RECENT, SESSION, SUMMARY, WINDOW, fill
 from bench.pictures.drawing import FOLDER
 from bench.pictures.held import held
 from bench.pictures.live import listening, live
+from roomlore import Lore
 from roomlore.samples import DEMO_ROOM
 from roomlore_server.http import create_app
 from roomlore_testkit.model_server import ModelServer
@@ -64,10 +65,15 @@ SHOTS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=FOLDER, help="a folder; by default docs/pictures")
     parser.add_argument("--wide", type=int, default=1280, help="pixels")
+    parser.add_argument("--every", action="store_true", help="every page in each language, theme and width instead")
 
 
 async def run(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.every:
+        async with filled() as lore, every_page.serving(lore) as address, _browsing("en-GB") as browser:
+            print(f"{await every_page.take_all(browser, lore, address, arguments.out):,} pictures in {arguments.out}")
+        return
     for opened, shots in (
         (serving, [picture for picture in SHOTS if not picture.live]),
         (live, [picture for picture in SHOTS if picture.live]),
@@ -84,6 +90,12 @@ async def run(arguments: argparse.Namespace) -> None:
 @asynccontextmanager
 async def serving() -> AsyncIterator[str]:
     """The address of a server with the store, whose clock stands still."""
+    async with filled() as lore, listening(create_app(lore)) as address:
+        yield address
+
+
+@asynccontextmanager
+async def filled() -> AsyncIterator[Lore]:
     async with ModelServer(nights.Script()) as model:
         settings = nights.settings(
             model,
@@ -93,8 +105,7 @@ async def serving() -> AsyncIterator[str]:
         )
         async with held(settings, summary_tokens=SUMMARY) as (lore, clock):
             await fill(lore, clock)
-            async with listening(create_app(lore)) as address:
-                yield address
+            yield lore
 
 
 @asynccontextmanager

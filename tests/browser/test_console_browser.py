@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from bench.pictures.live import listening
@@ -13,6 +14,7 @@ from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.core.memory.memory import Source
 from roomlore_server.http import create_app
 from roomlore_server.http.app import beside
+from roomlore_server.http.console_route import console_pages
 
 pytestmark = in_chromium
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -56,7 +58,30 @@ PAGES = {
     "health": "/console/health",
     "findings": "/console/health/findings",
     "sign-in": "/console/sign-in",
+    "signed-out": "/console/sign-in?next=/console/people",
+    "viewer": "/console/viewer",
+    "no-page": "/console/nowhere",
+    "nobody-near": "/console/person?id=Dam",
+    "digest": "/console/digest?id=tea",
+    "visible": "/console/visible?id=tea",
+    "withheld": "/console/visible?id=tea&withheld=1",
+    "search-no-day": "/console/search?q=tea&since=soon",
+    "memories-near": "/console/memories?find=Ana",
+    "memory-no-time": "/console/memory?id=tea&at=soon",
+    "compared-no-time": "/console/memory/compare?id=tea&from_at=soon",
+    "recall-typo": "/console/recall?whose=group:tea&who=Ana&tokens=many",
+    "forget-typo": "/console/forget?who=Malory",
+    "counted": "/console/memory/forgetting/would?id=mallory",
+    "forgetting": "/console/memory/forgetting?id=mallory",
+    "links-changed": "/console/context?room=tea&message=m6&relinked=2",
 }
+ELSEWHERE = {
+    "/sessions", "/session", "/session/change", "/memory/write",  # test_console_sessions_browser.py
+    # Pieces and redirects.
+    "/side", "/suggest", "/room/live", "/room/threads", "/rooms/{name:path}", "/people/{name:path}",
+    "/memory/evolving", "/session/summarising",  # pages of a job
+    "/static/{name}", "/{rest:path}", "/",
+}  # fmt: skip
 
 
 async def fill(lore: Lore) -> None:
@@ -88,6 +113,11 @@ async def serving() -> AsyncIterator[tuple[str, Lore]]:
         app = create_app(lore)
         async with listening(app) as address, beside(app, lore):
             yield address, lore
+
+
+async def test_every_page_is_among_those_that_are_looked_at():
+    paths = {one.path.removeprefix("/console") for one in console_pages() if "GET" in one.methods}
+    assert paths - ELSEWHERE == {urlsplit(path).path.removeprefix("/console") for path in PAGES.values()} - {"/nowhere"}
 
 
 async def test_every_page_in_every_look_has_no_serious_fault(browser):
@@ -141,6 +171,21 @@ async def test_the_slider_goes_back_without_leaving_the_page(browser):
             await page.keyboard.press("Home")
         await page.get_by_role("heading", name="Remembered on").wait_for()
         assert "step" not in page.url
+
+
+@pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
+async def test_the_slider_has_room_on_a_phone_and_goes_where_it_is_touched(browser, language):
+    async with serving() as (address, _), looking(browser, language=language, width=390) as page:
+        await page.goto(f"{address}/console/memory?id=tea")
+        slider, form = page.get_by_role("slider"), page.locator("form").filter(has=page.get_by_role("slider"))
+        track, button = await slider.bounding_box(), await form.get_by_role("button").bounding_box()
+        assert track["width"] >= 90
+        assert track["x"] + track["width"] <= button["x"] or track["y"] + track["height"] <= button["y"]
+        async with page.expect_response(lambda answer: "step=" in answer.url):
+            await page.mouse.click(track["x"] + track["width"] / 2, track["y"] + track["height"] / 2)
+        await page.locator("#then h2 + p").wait_for()
+        assert 40 <= int(await slider.input_value()) <= 60
+        assert await page.evaluate(WIDER) <= 0
 
 
 async def test_another_time_is_paged_with_the_keyboard_on_a_phone(browser):

@@ -228,6 +228,29 @@ async def test_what_is_known_of_a_person_is_two_clicks_away(browser):
         assert hand.clicks == 2
 
 
+@pytest.mark.parametrize(
+    ("language", "memory", "open_", "recall"),
+    [("en-GB", "Memory", "Open", "Recall"), ("zh-CN", "记忆", "打开", "召回")],
+)
+async def test_memory_and_recall_begin_with_a_list_and_a_typo_leads_on(browser, language, memory, open_, recall):
+    async with serving() as (address, lore), looking(browser, language=language, java_script_enabled=False) as page:
+        await lore.memories.add_all([NewMemory(scope="user:anna", statement="Anna drinks green tea")])
+        await page.goto(f"{address}/console/recall")
+        await page.get_by_role("checkbox", name="Anna").check()
+        await page.get_by_role("main").get_by_role("button", name=recall).click()
+        await page.get_by_role("row", name="Anna drinks green tea").wait_for()
+        await page.goto(f"{address}/console")
+        hand = Hand(page)
+        await hand.click(memory, exact=True)
+        await page.locator("main input[name=find]").fill("Ana")
+        await hand.click(open_, role="button", inside="main")
+        await page.get_by_role("alert").wait_for()
+        assert await page.locator("main input[name=find]").input_value() == "Ana"
+        await hand.click("Anna", inside="main .near")
+        await page.get_by_text("Anna drinks green tea").first.wait_for()
+        assert hand.clicks == 3
+
+
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
 async def test_a_person_is_forgotten_in_three_clicks_and_a_confirmation(browser, scripted):
     async with (
@@ -256,7 +279,7 @@ async def test_who_is_to_be_forgotten_is_chosen_among_people_that_exist(browser)
         await page.goto(f"{address}/console/forget")
         await page.get_by_label("ID 或名称").fill("王敏")
         await page.get_by_role("button", name="查找").click()
-        await page.get_by_role("heading", name="是哪一位？").wait_for()
+        await page.get_by_role("alert").get_by_text("是哪一个？").wait_for()
         assert await page.locator("main code").all_inner_texts() == ["u1", "u2"]
         await page.goto(f"{address}/console/forget?who=没有这个人")
         await page.get_by_role("alert").wait_for()

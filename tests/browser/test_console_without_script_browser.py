@@ -117,7 +117,7 @@ async def test_what_is_known_of_a_person_and_what_was_remembered_earlier_is_read
         await search(page, "green tea", say["search"])
         await page.locator("main").get_by_role("link", name="Anna drinks green tea").wait_for()
         await page.get_by_role("navigation").get_by_role("link", name=say["recall"], exact=True).click()
-        await page.get_by_label(say["whose"]).fill("user:anna")
+        await page.get_by_role("group", name=say["whose"]).get_by_role("checkbox", name="Anna").check()
         await page.get_by_label(say["said"]).fill("tea or coffee?")
         await page.get_by_role("button", name=say["recall"]).click()
         await page.get_by_role("link", name="Anna drinks green tea").wait_for()

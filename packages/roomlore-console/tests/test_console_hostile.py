@@ -23,7 +23,7 @@ from roomlore_console.threads import LANES, Cell, lanes
 COUNT = 2 * len(TEXTS)
 OF_A_KIND = 6
 TAGS = """html head meta title link script noscript body header nav main footer a form input button div section article
-p h1 h2 h3 aside dialog kbd
+p h1 h2 h3 aside dialog kbd datalist
 ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote label details summary dl dt dd
 meter progress select option mark textarea fieldset legend ins del br svg polyline line path rect text circle"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir

@@ -73,7 +73,7 @@ SHOWS = [
 TELL_TEXT = {
     "", "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/live", "/room/threads", "/people", "/person", "/forget", "/search",
-    "/digest", "/memory/compare", "/memories", "/suggest",
+    "/digest", "/memory/compare", "/memories", "/suggest", "/sessions",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [

@@ -90,7 +90,7 @@ async def test_a_person_has_a_page_and_nobody_has_none(http, lore, language):
 async def test_whom_to_forget_is_asked_if_several_have_a_name(http, lore, language):
     await fill(lore)
     asked = await page(http, "/console/forget?who=王敏", language=language)
-    assert tongue(language).say("forget.which") in asked
+    assert tongue(language).say("pick.several", name="王敏") in asked
     assert all(f"id={one}" in asked for one in ("u1", "u2"))
     led = await http.get("/console/forget?who=u1")
     assert (led.status_code, led.headers["location"]) == (303, "/console/memory/change?what=forget&id=u1")

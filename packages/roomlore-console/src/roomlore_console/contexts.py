@@ -48,9 +48,6 @@ _PHRASES = tuple(
 )
 
 
-_SHARE = lazy_pattern(r"^[01]\.\d+$")
-
-
 def reason(weighed: Weighed, tongue: Tongue) -> str:
     if weighed.left:
         return tongue.say(f"left.{weighed.left}")
@@ -61,8 +58,7 @@ def reason(weighed: Weighed, tongue: Tongue) -> str:
 
 
 def _reworded(match: "re.Match[str]", tongue: Tongue, key: str) -> str:
-    values = [_SHARE.sub(lambda share: f"{100 * float(share[0]):.0f} %", group or "") for group in match.groups()[1:]]
-    return match["lead"] + tongue.words[f"reason.{key}"].format(*values)
+    return match["lead"] + tongue.words[f"reason.{key}"].format(*match.groups()[1:])
 
 
 @dataclass(frozen=True, slots=True)

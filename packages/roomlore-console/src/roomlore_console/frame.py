@@ -161,6 +161,8 @@ class Page:
     visitor: Visitor | None
     form: Mapping[str, str] = field(default_factory=dict)
     rooms_beside: Sequence[Room] = ()
+    shown_as: str = ""
+    """A viewer that stands in for the visitor's until that is named."""
     names: dict[str, str] = field(default_factory=dict)
     """Names of rooms and people by the scope of their memories, as far as they were looked up."""
 
@@ -195,7 +197,7 @@ class Page:
     def named_viewer(self) -> str | None:
         """The viewer that the visitor named, if any."""
         with suppress(InvalidInput):
-            return str(check_viewer(unquote(self.request.cookies.get(VIEWER_COOKIE, ""))))
+            return str(check_viewer(self.shown_as or unquote(self.request.cookies.get(VIEWER_COOKIE, ""))))
         return None
 
     def keep_viewer(self, answer: Response, viewer: str) -> None:
@@ -229,13 +231,28 @@ class Page:
             raise InvalidInput(self.tongue.say("problem.lacks", name=name))
         return given
 
-    def number(self, name: str) -> int | None:
-        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`."""
+    def choice(self, name: str, known: Iterable[str], default: str = "") -> str:
+        """Return a parameter that is one of some words. Raises `InvalidInput`."""
+        given = self.asked(name, default)
+        if given not in known:
+            words = ", ".join(filter(None, known))
+            raise InvalidInput("choice_unknown", name=name, value=f"{given!r:.40}", known=words)
+        return given
+
+    def every(self, name: str) -> list[str]:
+        """Return all values of a parameter, without empty ones."""
+        return [value for value in self.request.query_params.getlist(name) if value]
+
+    def number(self, name: str, *, most: int | None = None, called: str = "") -> int | None:
+        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`, which calls it as its field is
+        `called`."""
         given = self.asked(name)
         if not given:
             return None
         if not (given.isascii() and given.isdecimal() and len(given) < 19 and int(given)):
-            raise InvalidInput("number_below_one", name=name, value=f"{given!r:.40}")
+            raise InvalidInput("number_below_one", name=called or name, value=f"{given!r:.40}")
+        if most is not None and int(given) > most:
+            raise InvalidInput("number_from_one_to_outside", name=called or name, value=int(given), most=most)
         return int(given)
 
     @property
@@ -320,7 +337,7 @@ class Page:
     def _scope_called(self, scope: str) -> str:
         """Return the name of the room or person whose memories a scope holds, else the id without the kind."""
         kind, _, whose = scope.partition(":")
-        return (self._called(whose) if kind == "group" else self.names.get(scope, "")) or whose or scope
+        return (self._called(whose) if kind in ("group", "room") else self.names.get(scope, "")) or whose or scope
 
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
@@ -338,7 +355,7 @@ class Page:
             "scopes": self.visitor.scopes if self.visitor else frozenset(),
             "signed_in": self.visitor is not None,
             "is_admin": self.is_admin,
-            "viewer": None if self.visitor is None or self.is_admin else self.named_viewer,
+            "viewer": None if self.visitor is None or self.is_admin or self.shown_as else self.named_viewer,
             "with_key": KEY_COOKIE in self.request.cookies,
             "clock": partial(clock, zone=zone),
             "ends": partial(ends, zone=zone, tongue=spoken),
@@ -352,6 +369,26 @@ class Page:
             ),
             "zone": zone.key,
         }
+
+
+@dataclass(slots=True)
+class Tried:
+    """What is wrong with the fields of a form, by their names. `near`: who may be meant."""
+
+    wrong: dict[str, str]
+    near: Sequence[Any] = ()
+
+    @property
+    def status(self) -> int:
+        return 422 if self.wrong else 200
+
+    def read(self, name: str, reading: Callable[[], T], default: T) -> T:
+        """Return what a field contains, or the default with a note of what is wrong."""
+        try:
+            return reading()
+        except InvalidInput as error:
+            self.wrong[name] = str(error)
+            return default
 
 
 def _in_parts(written: Iterable[str]) -> Iterator[bytes]:

@@ -26,12 +26,14 @@ from roomlore.core.memory.memory import (
     Scope,
 )
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.recall.recollection import Recollection
+from roomlore.core.recall.recollection import Recollection, scopes_of
 from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs.facts import page_of
 from roomlore.wiring import Lore
-from roomlore_console.frame import Page
+from roomlore_console.choosing import offered, whom
+from roomlore_console.frame import Page, Tried
+from roomlore_console.frame import visible as visible_text
 from roomlore_console.shell import name_scopes
 
 _SCOPES = 50
@@ -44,6 +46,10 @@ _BEFORE_FIRST_ENTRY = 0
 _USUAL_RECALL_TOKENS = 500
 _MAX_RECALL_TOKENS = 1_000_000
 _MAX_RECALL_SCOPES = 10
+_OFFERED_SCOPES = 24
+"""Boxes to tick on the page of recall; others are typed."""
+_ROOMS_WITH_PEOPLE = 12
+"""Rooms whose people are named where it is said who sees a memory."""
 _AUDIENCE_MEMORIES = 200
 
 
@@ -91,17 +97,36 @@ class SelectedMemories:
 
 
 async def scopes(page: Page) -> Response:
-    lore, after, viewer = page.lore, page.asked("after") or None, page.viewer
+    """Return the page of all whose memories there are, by kind; a name or an id that is looked for leads on."""
+    after, tried = page.asked("after") or None, Tried({})
+    chosen = await whom(page, tried, "find")
+    if chosen:
+        return page.go("/memory", id=chosen.scope)
+    held = await _held(page, after)
+    following = held[-1][0] if page.is_admin and len(held) == _SCOPES else None
+    return page.show(
+        "memories.html",
+        tried.status,
+        held=held,
+        next=following,
+        after=after,
+        tried=tried,
+        find=page.asked("find"),
+        offered=await offered(page),
+    )
+
+
+async def _held(page: Page, after: str | None = None) -> list[tuple[str, int, int | None]]:
+    """Return a page of the scopes with memories that the viewer sees: how many are active, and for an administrator
+    the number of changes. Names are looked up."""
+    lore, viewer = page.lore, page.viewer
     if viewer is not None:
-        shown = Counter(
-            seen_memory.memory.scope for seen_memory in await lore.memories.visible(viewer) if seen_memory.shown
-        )
-        return page.show("memories.html", found=[], shown=sorted(shown.items()), next=None, after=None)
+        shown = Counter(seen.memory.scope for seen in await lore.memories.visible(viewer) if seen.shown)
+        return [(scope, active, None) for scope, active in sorted(shown.items())]
     async with lore.storage.reading(lore.tenant) as work:
-        found = await work.memories.scopes(after=after, limit=_SCOPES)
-    following = found[-1].scope if len(found) == _SCOPES else None
-    await name_scopes(page, [one.scope for one in found])
-    return page.show("memories.html", found=found, shown=[], next=following, after=after)
+        stored = await work.memories.scopes(after=after, limit=_SCOPES)
+    await name_scopes(page, [row.scope for row in stored])
+    return [(row.scope, row.active, row.changes) for row in stored]
 
 
 async def memory(page: Page) -> Response:
@@ -114,23 +139,29 @@ async def memory(page: Page) -> Response:
     if viewer is not None and any(map(page.asked, ("at", "step", "to"))):
         page.need("admin")
     stored = await _stored_scope(lore, scope) if viewer is None else None
-    then = await _selected_moment(page, lore, scope) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
-    last = min(page.number("to") or _last_change_number(stored), _last_change_number(stored))
-    changes = await _latest_changes(lore, scope, last)
+    tried = Tried({})
+    at = tried.read("at", lambda: read_moment(page.asked("at"), page.zone), None)
+    then = await _selected_moment(page, lore, scope, at) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
+    newest = stored.changes if stored else 0
+    last = min(page.number("to") or newest, newest)
+    changes = await lore.memories.latest_changes(scope, before=last + 1, limit=_SCOPE_CHANGES) if last else []
     selection = _selected_memories(page)
     memories, total = await _memories_on_page(lore, scope, then.at, selection, viewer)
     await name_scopes(page, [scope])
     return page.show(
         "memory.html",
+        tried.status,
+        tried=tried,
+        typed=page.asked("at"),
         scope=scope,
-        found=[(row, _strength(lore, row, then.at)) for row in memories],
+        found=[(row, strength_at(row, then.at or lore.now())) for row in memories],
         locked=await locked(lore, memories) if viewer is None else {},
         total=total,
         asked=selection,
         then=then,
         stretches=_stretches(changes),
         older=last - _SCOPE_CHANGES if last > _SCOPE_CHANGES else None,
-        newer=min(last + _SCOPE_CHANGES, _last_change_number(stored)) if last < _last_change_number(stored) else None,
+        newer=min(last + _SCOPE_CHANGES, newest) if last < newest else None,
         done=page.asked("done"),
         group=scope.removeprefix("group:") if scope.startswith("group:") else None,
     )
@@ -142,7 +173,8 @@ async def lineage(page: Page) -> Response:
     versions = [(version, _lineage_pieces(version, blame)) for version in blame.versions]
     alive = blame.memory.status is MemoryStatus.ACTIVE
     seen = await page.lore.memories.seen_in(blame.memory.memory_id) if alive and page.is_admin else None
-    await name_scopes(page, [blame.memory.scope, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
+    shared = [_scope_of_share(target) for target in blame.memory.shared_with]
+    await name_scopes(page, [blame.memory.scope, *shared, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
     return page.show(
         "lineage.html",
         memory=blame.memory,
@@ -150,6 +182,8 @@ async def lineage(page: Page) -> Response:
         alive=alive,
         done=page.asked("done"),
         seen=seen,
+        shared=shared,
+        people=await _people_of(page.lore, seen.rooms[:_ROOMS_WITH_PEOPLE] if seen else ()),
         locked=(await locked(page.lore, [blame.memory])).get(blame.memory.memory_id, ()) if page.is_admin else (),
     )
 
@@ -164,6 +198,23 @@ async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[s
         memory.memory_id: tuple(source.room_id for source in memory.evidence)
         for memory in memories
         if not is_for_all(memory, public)
+    }
+
+
+def _scope_of_share(target: str) -> str:
+    """Return the scope of whom a memory is shared with: 'room:team' shares with the people of 'group:team'."""
+    return target.replace("room:", "group:", 1) if target.startswith("room:") else target
+
+
+async def _people_of(lore: Lore, room_ids: Sequence[str]) -> Mapping[str, list[str]]:
+    """Return the names of the people of some rooms, by the room's id; ids of people without a name."""
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await work.rooms.people(room_ids=set(room_ids))
+        ids = {person for room in people.values() for person in room.people}
+        names = await work.rooms.names_of(room_ids=set(room_ids), sender_ids=ids)
+    return {
+        room_id: sorted(names.get(room_id, {}).get(person) or person for person in room.people)
+        for room_id, room in people.items()
     }
 
 
@@ -182,10 +233,9 @@ async def _stored_scope(lore: Lore, scope: str) -> Scope | None:
         return await work.memories.scope(scope=scope)
 
 
-async def _selected_moment(page: Page, lore: Lore, scope: str) -> SelectedMoment:
+async def _selected_moment(page: Page, lore: Lore, scope: str, at: datetime | None) -> SelectedMoment:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
-    at = read_moment(page.asked("at"), page.zone)
     if begins is None or (at is None and not page.asked("step")):
         return SelectedMoment(at, _SLIDER_STEPS, begins)
     if at is not None:
@@ -214,24 +264,9 @@ def _slider_step(text: str) -> int:
     return int(text)
 
 
-def _last_change_number(stored: Scope | None) -> int:
-    return stored.changes if stored else 0
-
-
-async def _latest_changes(lore: Lore, scope: str, last: int) -> list[Change]:
-    """Return the entries up to the one with this number, the newest first."""
-    if last < 1:
-        return []
-    return await lore.memories.latest_changes(scope, before=last + 1, limit=_SCOPE_CHANGES)
-
-
 def _selected_memories(page: Page) -> SelectedMemories:
-    kind, status = page.asked("kind"), page.asked("status", "active")
-    for name, given, known in (("kind", kind, ("", *MemoryKind)), ("status", status, ("active", "deprecated"))):
-        if given not in known:
-            raise InvalidInput(
-                "choice_unknown", name=name, value=f"{given!r:.40}", known=", ".join(filter(None, known))
-            )
+    kind = page.choice("kind", ("", *MemoryKind))
+    status = page.choice("status", ("active", "deprecated"), "active")
     return SelectedMemories(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
 
 
@@ -244,10 +279,6 @@ async def _memories_on_page(
         return then[selection.offset : selection.offset + _SCOPE_MEMORIES], len(then)
     kinds = [selection.kind] if selection.kind else MemoryKind
     return await page_of(lore, viewer, scope, kinds, selection.status, limit=_SCOPE_MEMORIES, offset=selection.offset)
-
-
-def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
-    return strength_at(one, at or lore.now())
 
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:
@@ -305,13 +336,17 @@ async def compare(page: Page) -> Response:
     await name_scopes(page, [scope])
     points = _comparison_points(newest)
     before = _number_before_last_change(newest)
-    start = await _point_in_address(page, lore, scope, "from") or await _point_after_entry(lore, scope, before)
-    end = await _point_in_address(page, lore, scope, "to") or ComparisonPoint(lore.now())
-    if end.at < start.at:
+    tried = Tried({})
+    start = await _point_in_address(page, scope, "from", tried) or await _point_after_entry(lore, scope, before)
+    end = await _point_in_address(page, scope, "to", tried) or ComparisonPoint(lore.now())
+    if end.at < start.at and not tried.wrong:
         start, end = end, start
-    difference = await lore.memories.diff(scope, start.at, end.at)
+    difference = await lore.memories.diff(scope, min(start.at, end.at), max(start.at, end.at))
     return page.show(
         "compare.html",
+        tried.status,
+        tried=tried,
+        typed={"from": page.asked("from_at"), "to": page.asked("to_at")},
         scope=scope,
         found=difference,
         changed=[
@@ -345,18 +380,15 @@ def _number_before_last_change(newest: Sequence[Change]) -> int:
     before = (
         change
         for change in newest
-        if change.at != last.at and (not last.evolution_id or not _same_evolution(change, last))
+        if change.at != last.at and (not last.evolution_id or change.evolution_id != last.evolution_id)
     )
     return next((change.number for change in before), max(_BEFORE_FIRST_ENTRY, newest[-1].number - 1))
 
 
-def _same_evolution(change: Change, last: Change) -> bool:
-    return change.evolution_id == last.evolution_id
-
-
-async def _point_in_address(page: Page, lore: Lore, scope: str, name: str) -> ComparisonPoint | None:
+async def _point_in_address(page: Page, scope: str, name: str, tried: Tried) -> ComparisonPoint | None:
     """Return the point that the address gives, a time before an entry; None if it gives none."""
-    at = read_moment(page.asked(f"{name}_at"), page.zone)
+    lore, field = page.lore, f"{name}_at"
+    at = tried.read(field, lambda: read_moment(page.asked(field), page.zone), None)
     if at is not None:
         return ComparisonPoint(at, typed=True)
     given = page.asked(name)
@@ -381,20 +413,44 @@ async def _point_after_entry(lore: Lore, scope: str, number: int) -> ComparisonP
 
 
 async def recall(page: Page) -> Response:
-    """Return the page of recall. Without a person nothing is recalled."""
-    lore, query, viewer = page.lore, page.asked("q"), page.viewer
-    scopes = page.asked("scopes").replace(",", " ").split()
-    tokens = page.number("tokens") or _USUAL_RECALL_TOKENS
-    if tokens > _MAX_RECALL_TOKENS:
-        raise InvalidInput("number_from_one_to_outside", name="tokens", value=tokens, most=_MAX_RECALL_TOKENS)
+    """Return the page of recall: whose facts may be chosen, and what a reply would be told of them. Nothing is recalled
+    until somebody is chosen, or while a field has an error."""
+    query, tried = page.asked("q"), Tried({})
+    called = page.tongue.say("recall.budget")
+    tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS, called=called), None)
+    picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
+    other = await whom(page, tried, "who")
+    if other:
+        page.names.setdefault(other.scope, other.title)
+        picked.append(other.scope)
+    checked: list[str] = tried.read("who", lambda: scopes_of(_few(picked)), [])
+    recollection: Recollection | None = None
+    if checked and not tried.wrong:
+        messages = [{"role": "user", "content": query}] if query else []
+        most = tokens or _USUAL_RECALL_TOKENS
+        recollection = await page.lore.recall.build(checked, messages, max_tokens=most, viewer=page.viewer)
+    held = [scope for scope, *_ in await _held(page)][:_OFFERED_SCOPES]
+    await name_scopes(page, checked)
+    return page.show(
+        "recall.html",
+        tried.status,
+        found=recollection,
+        tried=tried,
+        query=query,
+        tokens=page.asked("tokens") or _USUAL_RECALL_TOKENS,
+        checked=checked,
+        held=[scope for scope in dict.fromkeys([*checked, *held]) if visible_text(scope) == scope],
+        odd=[scope for scope in checked if visible_text(scope) != scope],
+        who="" if other else page.asked("who"),
+        offered=await offered(page),
+    )
+
+
+def _few(scopes: list[str]) -> list[str]:
+    """Return the scopes. Raise `InvalidInput` if they are too many for a page."""
     if len(scopes) > _MAX_RECALL_SCOPES:
         raise InvalidInput("scopes_shown_too_many", count=len(scopes), most=_MAX_RECALL_SCOPES)
-    recollection: Recollection | None = None
-    if scopes:
-        messages = [{"role": "user", "content": query}] if query else []
-        recollection = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
-    await name_scopes(page, [fact.memory.scope for fact in recollection.facts] if recollection else [])
-    return page.show("recall.html", found=recollection, asked=page.asked("scopes"), query=query, tokens=tokens)
+    return scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,11 +471,15 @@ async def visible(page: Page) -> Response:
     offset = page.number("offset") or 0
     chosen = [seen_memory for seen_memory in every if seen_memory.shown is not withheld]
     hidden = len(chosen) if withheld else len(every) - len(chosen)
-    await name_scopes(page, [seen_memory.memory.scope for seen_memory in chosen[offset : offset + _AUDIENCE_MEMORIES]])
+    memories = chosen[offset : offset + _AUDIENCE_MEMORIES]
+    shares = [reason.target for seen in memories for reason in seen.reasons if reason.target]
+    await name_scopes(page, [seen.memory.scope for seen in memories] + list(map(_scope_of_share, shares)))
     return page.show(
         "visible.html",
+        share=_scope_of_share,
+        names=(await _people_of(lore, [room_id]))[room_id],
         room=room,
-        seen=AudienceMemories(chosen[offset : offset + _AUDIENCE_MEMORIES], len(every) - hidden, hidden),
+        seen=AudienceMemories(memories, len(every) - hidden, hidden),
         withheld=withheld,
         people=await lore.rooms.people(room_id),
         offset=offset,

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError
+from roomlore.core.errors import Conflict, NotFound, RoomloreError
 from roomlore.core.evolution.requests import EvolutionResult
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
 from roomlore.core.memory.writing import scope_of
@@ -17,9 +17,9 @@ from roomlore.verbs.facts import ADD, CHANGE, REASON
 from roomlore.verbs.memories import DELETE, RESTORE, REVERT
 from roomlore.verbs.table import Argument
 from roomlore.wiring import Lore
+from roomlore_console.choosing import is_known, named_like
 from roomlore_console.derived import Form, sent, shown
 from roomlore_console.frame import Page
-from roomlore_console.people import is_known, named_like
 from roomlore_console.shell import name_scopes
 
 _CONTENT = tuple(ADD[name] for name in ("statement", "confidence", "category", "tags", "kind"))
@@ -158,9 +158,7 @@ async def would_go(page: Page) -> Response:
 
 def _requested(page: Page) -> tuple[str, Lore]:
     """Return the requested change and roomlore, after checking the scopes to do it and to see what it shows."""
-    what = page.asked("what")
-    if what not in _DO:
-        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.40}", known=", ".join(_DO))
+    what = page.choice("what", _DO)
     return what, page.need("admin") if what in _OVER_ALL_ROOMS else page.need("read", "write")
 
 

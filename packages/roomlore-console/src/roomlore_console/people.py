@@ -7,15 +7,15 @@ from starlette.responses import Response
 
 from roomlore.core.errors import NotFound
 from roomlore.core.memory.memory import Memory
-from roomlore.core.models import Room, Speaker, StoredMessage, Voice
+from roomlore.core.models import Room, StoredMessage, Voice
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.frame import Page
+from roomlore_console.choosing import named_like, offered, whom
+from roomlore_console.frame import Page, Tried, address
 from roomlore_console.memories import locked
 from roomlore_console.shell import rooms_among
 
 _PEOPLE = 50
-_NAMED = 20
 _FACTS = 50
 _ROOMS = 100
 _ROOMS_READ = 3
@@ -56,29 +56,16 @@ async def person(page: Page) -> Response:
 
 
 async def forget(page: Page) -> Response:
-    """Return the people with an id or a name, to choose whom to forget; an id that somebody has leads on at once."""
-    lore, who = page.need("admin"), page.asked("who").strip()
-    if who and await is_known(lore, who):
-        return page.go("/memory/change", what="forget", id=who)
-    people_like = await named_like(page, who, limit=_NAMED) if who else []
-    return page.show("forget.html", who=who, people=people_like)
-
-
-async def named_like(page: Page, part: str, *, limit: int, offset: int = 0) -> list[Speaker]:
-    """Return those who spoke in rooms that the viewer sees, whose id or name contains `part`."""
-    lore, among = page.lore, await rooms_among(page)
-    async with lore.storage.reading(lore.tenant) as work:
-        return await work.rooms.speakers(part=part, room_ids=among, limit=limit, offset=offset)
-
-
-async def is_known(lore: Lore, person_id: str) -> bool:
-    """Return True if somebody with this id spoke, is a member of a room, or has facts."""
-    async with lore.storage.reading(lore.tenant) as work:
-        return bool(
-            await work.rooms.voices(sender_id=person_id)
-            or await work.rooms.of_person(person_id=person_id)
-            or await work.memories.scope(scope=f"user:{person_id}")
-        )
+    """Return the form that asks whom to forget; the only one with an id or a name leads on at once."""
+    page.need("admin")
+    tried, of = Tried({}), ("user",)
+    chosen = await whom(page, tried, "who", of=of)
+    if chosen:
+        return page.go("/memory/change", what="forget", id=chosen.own_id)
+    if tried.wrong and not tried.near:
+        tried.wrong["who"] = page.tongue.say("forget.nobody")
+    near = [(choice, address("/memory/change", what="forget", id=choice.own_id)) for choice in tried.near]
+    return page.show("forget.html", who=page.asked("who"), tried=tried, near=near, offered=await offered(page, of=of))
 
 
 async def _person(page: Page, person_id: str) -> Person:

@@ -86,9 +86,7 @@ async def room(page: Page) -> Response:
     """Return the page of the newest messages, of those before an arrival, or of those around one, in order of arrival;
     60, or `limit`."""
     lore, room_id, before, around = page.lore, await page.room(), page.number("before"), page.number("around")
-    limit = page.number("limit") or _USUAL_MESSAGES
-    if limit > MAX_MESSAGES:
-        raise InvalidInput("number_from_one_to_outside", name="limit", value=limit, most=MAX_MESSAGES)
+    limit = page.number("limit", most=MAX_MESSAGES) or _USUAL_MESSAGES
     known = await lore.rooms.get(room_id)
     if before is None and around is not None and around + limit // 2 < known.next_arrival:
         before = around + limit // 2

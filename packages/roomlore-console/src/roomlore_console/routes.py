@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
+from uuid import uuid4
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -23,6 +25,7 @@ from roomlore_console import (
     sessions,
     shell,
 )
+from roomlore_console.choosing import offered, whom
 from roomlore_console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -32,11 +35,14 @@ from roomlore_console.frame import (
     VIEWER_COOKIE,
     NoViewer,
     Page,
+    Tried,
     Visitor,
     read_form,
 )
 
 _YEAR = 31_536_000
+_NOBODY = f"user:{uuid4().hex}"
+"""A viewer who sees what everybody sees, and nothing else."""
 
 
 async def sign_in_form(page: Page) -> Response:
@@ -65,20 +71,34 @@ async def leave(page: Page) -> Response:
 
 async def ask_viewer(page: Page) -> Response:
     """Return the form that asks to whom the pages are shown."""
-    return page.show("viewer.html", wrong="", given=page.named_viewer or "", next=_inside(page.asked("next")))
+    return await _viewer_form(page, page.named_viewer or "", Tried({}))
 
 
 async def set_viewer(page: Page) -> Response:
     """Store the viewer until the browser is closed, and go back."""
-    given = page.form.get("viewer", "").strip()
+    given, tried = page.form.get("viewer", "").strip(), Tried({})
+    page.shown_as = _NOBODY
     try:
         viewer = str(check_viewer(given))
     except InvalidInput as error:
-        return page.show("viewer.html", 422, wrong=str(error), given=given, next=_inside(page.asked("next")))
+        chosen = await whom(page, tried, "viewer", of=("group", "user"), typed=given)
+        if chosen is None:
+            tried.wrong.setdefault("viewer", str(error))
+            return await _viewer_form(page, given, tried)
+        viewer = chosen.viewer
     answer = page.go("")
     answer.headers["location"] = _inside(page.asked("next"))
     page.keep_viewer(answer, viewer)
     return answer
+
+
+async def _viewer_form(page: Page, given: str, tried: Tried) -> Response:
+    page.shown_as = _NOBODY
+    shown = not page.is_admin and page.visitor is not None and "read" in page.visitor.scopes
+    known = await offered(page, of=("group", "user")) if shown else []
+    return page.show(
+        "viewer.html", tried.status, tried=tried, offered=known, given=given, next=_inside(page.asked("next"))
+    )
 
 
 async def look(page: Page) -> Response:
@@ -190,9 +210,6 @@ def console_routes(
     """Return every route. `visitor_of`: the sender of a request, None on the open pages; `status_of`: the HTTP status
     of an error."""
 
-    def problem(shown_page: Page, error: RoomloreError) -> Response:
-        return shown_page.show("problem.html", status_of(error), problem=str(error))
-
     def page(path: str, answer: Answer, method: str) -> Route:
         async def handle(request: Request) -> Response:
             shown_page = Page(request, visitor_of(request))
@@ -207,10 +224,15 @@ def console_routes(
             except NoViewer:
                 return shown_page.go("/viewer", next=shown_page.here if method == "GET" else None)
             except NotFound as error:
-                chosen = await names.instead(shown_page, path) if method == "GET" else None
-                return chosen or problem(shown_page, error)
+                chosen, near = await names.instead(shown_page, path) if method == "GET" else (None, ())
+                return chosen or _problem(shown_page, status_of(error), str(error), near)
             except RoomloreError as error:
-                return problem(shown_page, error)
+                return _problem(shown_page, status_of(error), str(error))
+            except Exception as error:  # noqa: BLE001 - the visitor gets a page; the server logs it after that
+                request_id = getattr(request.state, "request_id", "")
+                answered = _problem(shown_page, 500, shown_page.tongue.say("problem.unforeseen", request=request_id))
+                answered.background = BackgroundTask(_raise, error)
+                return answered
 
         return _Known(ROOT + path, handle, methods=[method])
 
@@ -245,4 +267,14 @@ async def _static(request: Request) -> Response:
 
 
 async def _nothing(page: Page) -> Response:
-    return page.show("problem.html", 404, problem=page.tongue.say("problem.no_page"))
+    return _problem(page, 404, page.tongue.say("problem.no_page"))
+
+
+def _problem(page: Page, status: int, problem: str, near: names.Near = ()) -> Response:
+    """Return the page that says what happened and leads on."""
+    title = page.tongue.words.get(f"problem.title.{status}") or page.tongue.say("problem.title.other")
+    return page.show("problem.html", status, problem=problem, title=title, code=status, near=near)
+
+
+async def _raise(error: Exception) -> None:
+    raise error

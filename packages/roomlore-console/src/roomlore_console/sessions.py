@@ -8,12 +8,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from roomlore.core.errors import BudgetTooSmall, InvalidInput, NotFound
+from roomlore.core.errors import BudgetTooSmall, NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.wiring import Lore
-from roomlore_console.frame import Page
+from roomlore_console.frame import Page, Tried
+from roomlore_console.shell import name_scopes, rooms_named
 
 _SESSIONS = 50
 _CHECKPOINTS = 20
@@ -51,7 +52,8 @@ class Seen:
 async def listed(page: Page) -> Response:
     """Return the page of sessions by conversation id, or those whose ids have the prefix searched for."""
     lore, begins, after = page.need("admin", "read"), page.asked("find"), page.asked("after") or None
-    page_of_sessions = await _beginning(lore, begins, after) if begins else await _page(lore, after)
+    page_of_sessions = await _like(page, lore, begins, after) if begins else await _page(lore, after)
+    await _name(page, *page_of_sessions)
     following = page_of_sessions[-1].conversation_id if len(page_of_sessions) >= _SESSIONS else None
     return page.show("sessions.html", sessions=page_of_sessions, next=following, after=after, begins=begins)
 
@@ -63,17 +65,22 @@ async def session(page: Page) -> Response:
     stored = await lore.sessions.find(conversation_id, viewer=viewer)
     before = page.number("before")
     checkpoints = await lore.sessions.checkpoints(conversation_id, before=before, limit=_CHECKPOINTS, viewer=viewer)
-    window, query = _window(page), page.asked("q")
+    query, tried, usual = page.asked("q"), Tried({}), lore.settings.sessions.model_context_window
+    called = page.tongue.say("session.try.window")
+    window = tried.read("window", lambda: page.number("window", most=MAX_WINDOW, called=called), None) or usual
     try:
         seen, trouble = await _seen(lore, stored, window, query, viewer), ""
     except BudgetTooSmall as error:
         seen, trouble = None, str(error)
+    await _name(page, stored)
     return page.show(
         "session.html",
+        tried.status,
+        tried=tried,
+        typed=page.asked("window") or window,
         session=stored,
         seen=seen,
         trouble=trouble,
-        window=window,
         query=query,
         checkpoints=checkpoints,
         before=before,
@@ -85,13 +92,19 @@ async def session(page: Page) -> Response:
 
 async def confirm_change(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
-    what, lore = _change(page), page.need("write")
+    what, lore = page.choice("what", _CHANGES), page.need("write")
     stored = await lore.sessions.find(page.needed("id"), viewer=page.viewer)
+    await _name(page, stored)
     return page.show("session_change.html", what=what, session=stored)
 
 
 async def done(page: Page) -> Response:
-    what, lore, conversation_id, viewer = _change(page), page.need("write"), page.needed("id"), page.viewer
+    what, lore, conversation_id, viewer = (
+        page.choice("what", _CHANGES),
+        page.need("write"),
+        page.needed("id"),
+        page.viewer,
+    )
     if what == "reset":
         await lore.sessions.reset(conversation_id, viewer=viewer)
         return page.go("/session", id=conversation_id, done="reset")
@@ -112,29 +125,28 @@ async def summarising(page: Page) -> Response:
     return page.show("summarising.html", job=job, over=over, made=made, conversation_id=conversation_id)
 
 
-def _change(page: Page) -> str:
-    what = page.asked("what")
-    if what not in _CHANGES:
-        raise InvalidInput("choice_unknown", name="what", value=f"{what!r:.40}", known=", ".join(_CHANGES))
-    return what
-
-
-def _window(page: Page) -> int:
-    window = page.number("window") or page.lore.settings.sessions.model_context_window
-    if window > MAX_WINDOW:
-        raise InvalidInput("number_from_one_to_outside", name="window", value=window, most=MAX_WINDOW)
-    return window
-
-
 async def _page(lore: Lore, after: str | None) -> list[Session]:
     return await lore.sessions.page(after=after, limit=_SESSIONS, viewer=None)
 
 
-async def _beginning(lore: Lore, begins: str, after: str | None) -> list[Session]:
-    """Return sessions whose ids have a prefix. Ids are sorted, so they follow the position of the prefix itself."""
-    exact = [] if after else [stored for stored in [await _stored_or_none(lore, begins)] if stored and stored.version]
+async def _name(page: Page, *sessions: Session) -> None:
+    """Look up the names of the rooms, people and agents of these sessions."""
+    ids = [(stored.conversation_id, stored.user_id, stored.agent_key) for stored in sessions]
+    await name_scopes(page, [f"group:{room}" for room, _, _ in ids])
+    await name_scopes(page, [f"user:{who}" for _, user, agent in ids for who in (user, agent) if who])
+
+
+async def _like(page: Page, lore: Lore, begins: str, after: str | None) -> list[Session]:
+    """Return sessions whose ids have a prefix, and on the first page those of rooms with such a name. Ids are sorted,
+    so they follow the position of the prefix itself."""
+    rooms = [] if after else [begins, *(room.room_id for room in await rooms_named(page, begins))]
+    named = [await _stored_or_none(lore, room_id) for room_id in rooms]
     following = await _page(lore, after or begins)
-    return [*exact, *takewhile(lambda stored: stored.conversation_id.startswith(begins), following)]
+    like = [
+        *(stored for stored in named if stored and stored.version),
+        *takewhile(lambda stored: stored.conversation_id.startswith(begins), following),
+    ]
+    return list({stored.conversation_id: stored for stored in like}.values())
 
 
 async def _stored_or_none(lore: Lore, conversation_id: str) -> Session | None:

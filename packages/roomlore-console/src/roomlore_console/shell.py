@@ -22,7 +22,7 @@ from roomlore.ports.audience import rooms_shown
 from roomlore.surfaces.excerpts import excerpt, matches
 from roomlore.surfaces.people_named import answer_with_people_named, with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.frame import NoViewer, Page, Tongue, clipped, compile_pages, in_tongue, visible
+from roomlore_console.frame import NoViewer, Page, Tongue, Tried, clipped, compile_pages, in_tongue, visible
 
 _BESIDE = 14
 _ROOMS = 50
@@ -39,7 +39,7 @@ _FOUND = 5
 _MESSAGES = 20
 _MEMORIES = 5
 _MAX_WORDS = 4
-_NAMED = 50
+_NAMED = 150
 _LONGEST_QUERY = 400
 _LATIN_ENDS = 0x2FF
 _PICKED = 100
@@ -128,7 +128,7 @@ async def rooms_among(page: Page) -> list[str] | None:
 
 
 async def name_scopes(page: Page, scopes: Iterable[str]) -> None:
-    """Look up the names of the rooms and people whose memories these scopes hold, at most 50, for an administrator."""
+    """Look up the names of the rooms and people whose memories these scopes hold, at most 150, for an administrator."""
     if not page.is_admin:
         return
     lore = page.lore
@@ -183,15 +183,19 @@ async def search(page: Page) -> Response:
         people = await work.rooms.speakers(
             part="", room_ids=[picked.room] if picked.room and among is None else among, limit=_PICKED
         )
-    by_meaning = page.lore.settings.search.embeddings != "off"
+    by_meaning, tried = page.lore.settings.search.embeddings != "off", Tried({})
+    since = tried.read("since", lambda: _midnight(page, "since", picked.since), None)
+    until = tried.read("until", lambda: _midnight(page, "until", picked.until, days=1), None)
+    searched = query and not tried.wrong
     return page.show(
         "search.html",
         streamed=True,
+        tried=tried,
         query=query,
         picked=picked,
         rooms_offered=[room for room in rooms if visible(room.room_id) == room.room_id],
         people_offered=[one for one in people if visible(one.sender_id) == one.sender_id],
-        found=page.later(_search_answer(page, query, picked, among)) if query else None,
+        found=page.later(_search_answer(page, query, picked, among, since, until)) if searched else None,
         mode="hybrid" if by_meaning else "lexical",
         excerpt=partial(marked_excerpt, query=query),
         reasons=lambda hit: [in_tongue(one, page.tongue)[0] for one in hit.reason.split(BETWEEN)],
@@ -217,7 +221,7 @@ async def suggest(page: Page) -> Response:
     if len(part) < 2 and part <= chr(_LATIN_ENDS):
         return page.show("suggest.html", rooms=(), people=())
     recent = [room.room_id for room in await rooms_by_use(page, limit=_MAX_ROOMS)]
-    rooms = await _rooms_named(page, part)
+    rooms = await rooms_named(page, part)
     async with lore.storage.reading(lore.tenant) as work:
         people = await work.rooms.speakers(part=part, room_ids=recent, limit=_FOUND)
     return page.show("suggest.html", rooms=rooms, people=people)
@@ -235,12 +239,24 @@ async def places(page: Page) -> Response:
     return page.show("places.html")
 
 
-async def _search_answer(page: Page, query: str, picked: Picked, among: list[str] | None) -> Found:
+async def _search_answer(
+    page: Page, query: str, picked: Picked, among: list[str] | None, since: datetime | None, until: datetime | None
+) -> Found:
     found = Found()
     try:
         if not picked.any:
             found = await _beside_messages(page, query, among)
-        answer = await _messages(page, query, picked)
+        answer = await page.lore.messages.search(
+            picked.room or None,
+            query,
+            viewer=page.viewer,
+            limit=_MESSAGES,
+            sender_ids=[picked.who] if picked.who else None,
+            since=since,
+            until=until,
+            conversation=True,
+        )
+        answer = await answer_with_people_named(page.lore, answer)
         await name_scopes(page, [f"group:{hit.message.room_id}" for hit in answer.hits])
         return replace(found, answer=answer)
     except RoomloreError as error:
@@ -250,25 +266,11 @@ async def _search_answer(page: Page, query: str, picked: Picked, among: list[str
 async def _beside_messages(page: Page, query: str, among: list[str] | None) -> Found:
     """Return the rooms, people and memories that a search finds."""
     lore = page.lore
-    rooms, memories = await _rooms_named(page, query), await _memories(page, query)
+    rooms, memories = await rooms_named(page, query), await _memories(page, query)
     async with lore.storage.reading(lore.tenant) as work:
         people = await work.rooms.speakers(part=query, room_ids=among, limit=_FOUND)
     await name_scopes(page, [memory.scope for memory in memories])
     return Found(rooms, people, memories)
-
-
-async def _messages(page: Page, query: str, picked: Picked) -> SearchAnswer:
-    answer = await page.lore.messages.search(
-        picked.room or None,
-        query,
-        viewer=page.viewer,
-        limit=_MESSAGES,
-        sender_ids=[picked.who] if picked.who else None,
-        since=_midnight(page, "since", picked.since),
-        until=_midnight(page, "until", picked.until, days=1),
-        conversation=True,
-    )
-    return await answer_with_people_named(page.lore, answer)
 
 
 def _midnight(page: Page, name: str, day: str, *, days: int = 0) -> datetime | None:
@@ -281,13 +283,13 @@ def _midnight(page: Page, name: str, day: str, *, days: int = 0) -> datetime | N
         raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say(f"search.{name}"))) from None
 
 
-async def _rooms_named(page: Page, part: str) -> Sequence[Room]:
-    """Return the rooms that the viewer sees whose id or name contains `part`."""
+async def rooms_named(page: Page, part: str, *, limit: int = _FOUND, whole: bool = False) -> Sequence[Room]:
+    """Return the rooms that the viewer sees whose id or name contains `part`. `whole`: is it."""
     if page.viewer is not None:
         by_use, wanted = await rooms_by_use(page, limit=_MAX_ROOMS), part.lower()
-        return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:_FOUND]
+        return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:limit]
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        return await work.rooms.named_like(part=part, limit=_FOUND)
+        return await work.rooms.named_like(part=part, limit=limit, whole=whole)
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:
