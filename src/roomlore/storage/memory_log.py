@@ -280,11 +280,11 @@ def _latest_in_scopes(*where: Any) -> Any:
     """Select changes of content since a time with their scopes, the newest first, along the index of times."""
     its = (_c.c.scope_key == _s.c.scope_key) & (_c.c.tenant == _s.c.tenant)
     logged = select(*CHANGE_COLUMNS, _s.c.scope).select_from(_s.join(_c, its))
-    chosen = logged.where(_s.c.tenant == bindparam("tenant"), _recent, _c.c.action.in_(_OF_CONTENT), *where)
+    chosen = logged.where(_s.c.tenant == bindparam("tenant"), _recent, *_of_content, *where)
     return chosen.order_by(_c.c.at.desc(), _s.c.scope, _c.c.number.desc()).limit(bindparam("count"))
 
 
-_OF_CONTENT = sorted(action.value for action in Action if action not in _STAYS)
+_of_content = [_c.c.action != literal(action.value) for action in sorted(_STAYS)]
 _recent = _c.c.at >= bindparam("since")
 _reckoned = _c.c.number + 0
 """The arithmetic keeps the query off the index of numbers: it scans the index of times, not the whole log."""

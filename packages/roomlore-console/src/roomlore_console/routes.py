@@ -22,6 +22,7 @@ from roomlore_console import (
     rooms,
     sessions,
     shell,
+    today,
 )
 from roomlore_console.frame import (
     KEY_COOKIE,
@@ -109,7 +110,8 @@ _DAY = "public, max-age=86400"
 
 Answer = Callable[[Page], Awaitable[Response]]
 _SHOWN: dict[str, Answer] = {
-    "": shell.listed,
+    "": today.today,
+    "/rooms": shell.listed,
     "/side": shell.side,
     "/search": shell.search,
     "/suggest": shell.suggest,
@@ -148,10 +150,10 @@ _SHOWN: dict[str, Answer] = {
     "/viewer": ask_viewer,
 }
 _LISTS = {
-    "/room": "",
-    "/thread": "",
-    "/digest": "",
-    "/visible": "",
+    "/room": "/rooms",
+    "/thread": "/rooms",
+    "/digest": "/rooms",
+    "/visible": "/rooms",
     "/person": "/people",
     "/session": "/sessions",
     "/memory": "/memories",
