@@ -168,10 +168,15 @@ def _newest_of_rooms() -> Select[Any]:
 
 
 def _latest_in_rooms(*where: ColumnElement[bool]) -> Select[Any]:
-    """Select the entries of these rooms since a time, the newest first."""
+    """Select the entries of these rooms since a time, the newest first; of each room those that were sent last, along
+    the index of times."""
+    last = _earlier_message
+    newest = select(last.c.sent_at).where(last.c.room_key == _r.c.room_key).order_by(last.c.sent_at.desc())
+    oldest = newest.limit(literal_column("1")).offset(bindparam("each", type_=Integer)).correlate(_r).scalar_subquery()
     its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
     chosen = select(_r.c.room_id, *ENTRY.columns).select_from(_r.join(_m, its).join(_f, _its_features))
-    chosen = chosen.where(*_these_rooms, _m.c.deleted_at.is_(None), _since, *where)
+    few = _m.c.sent_at >= func.coalesce(oldest, bindparam("since"))
+    chosen = chosen.where(*_these_rooms, few, _m.c.deleted_at.is_(None), _since, *where)
     return chosen.order_by(dated_at(_m).desc(), _r.c.room_id, _m.c.arrival.desc()).limit(bindparam("count"))
 
 
@@ -375,13 +380,14 @@ class MessageReading(InRoom):
         return {(room_id := row[0]): MESSAGE.read(row[1:], room_id) for row in rows}
 
     async def latest_in(
-        self, *, room_ids: Collection[str], since: datetime, limit: int, naming: str | None = None
+        self, *, room_ids: Collection[str], since: datetime, limit: int, each: int, naming: str | None = None
     ) -> list[Entry]:
-        """Return the newest `limit` entries of all these rooms since a time, the newest first. `naming`: only those
-        that may name or answer this person, or speak to everybody."""
+        """Return the newest `limit` entries of all these rooms since a time, the newest first, of each room among the
+        newest `each`. `naming`: only those that may name or answer this person, or speak to everybody."""
         if not room_ids:
             return []
         named: dict[str, Any] = {"tenant": self._tenant, "room_ids": names_text(sorted(room_ids)), "count": limit}
+        named["each"] = each - 1
         if naming is None:
             rows = await self._sql.fetch(_LATEST_IN, since=to_micros(since), **named)
         else:

@@ -16,7 +16,7 @@ from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.frame import LONGEST, Page, width_of
+from roomlore_console.frame import LONGEST, Page, visible, width_of
 from roomlore_console.live import Live, stream
 from roomlore_console.threads import Row, Strand, lanes, strands
 
@@ -374,5 +374,6 @@ async def _people(page: Page, room_id: str) -> Mapping[str, str]:
     with suppress(NotFound):
         await lore.rooms.check_shown(room_id, page.viewer)
         async with lore.storage.reading(lore.tenant) as work:
-            return await work.rooms.participants(room_id=room_id)
+            people = await work.rooms.participants(room_id=room_id)
+            return {person: name or person for person, name in people.items() if visible(name or person) == (name or person)}
     return {}

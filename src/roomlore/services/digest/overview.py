@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from roomlore.core.audience import ALWAYS, Window, check_viewer
 from roomlore.core.digest.digest import Why
@@ -58,9 +59,8 @@ class OverviewService(Service):
             rooms = {room.room_id: room for room, _ in shown.rooms}
             whole = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
             end = part * _AT_ONCE
-            latest = await work.messages.latest_in(
-                room_ids=await _with_person(work, person, whole), since=since, limit=end + _CONTEXT
-            )
+            its, most = await _with_person(work, person, whole), end + _CONTEXT
+            latest = await work.messages.latest_in(room_ids=its, since=since, limit=most, each=most)
             naming = await _naming(work, person, whole, since) if part == 1 else []
             partly = [(room, windows) for room, windows in shown.rooms if windows != ALWAYS]
             seen = await self._seen(work, partly, since) if part == 1 else {}
@@ -99,9 +99,9 @@ async def _naming(work: UnitOfWork, person: str | None, whole: Collection[str], 
     """Return the entries of the rooms that may ask something of the person since a time."""
     if person is None:
         return []
-    naming = await work.messages.latest_in(room_ids=whole, since=since, limit=_NAMING, naming=person)
-    rooms = {entry.message.room_id for entry in naming}
-    return await work.messages.latest_in(room_ids=rooms, since=since, limit=_NAMING_ROOMS)
+    latest_in = partial(work.messages.latest_in, since=since, each=_NAMING_ROOMS)
+    naming = await latest_in(room_ids=whole, limit=_NAMING, naming=person)
+    return await latest_in(room_ids={entry.message.room_id for entry in naming}, limit=_NAMING_ROOMS)
 
 
 def _points(read: _Read, person: str | None) -> tuple[Point, ...]:
