@@ -26,7 +26,11 @@ TALK = (
     ("ben", "I think it is the new compiler flag", "m3"),
 )
 PAGES = {
-    "rooms": "/console",
+    "today": "/console?since=2026-01-01",
+    "today-for-one": "/console?for=anna&since=2026-01-01",
+    "today-quiet": "/console",
+    "rooms": "/console/rooms",
+    "digest": "/console/digest?id=tea&for=Ben",
     "room": "/console/room?id=tea",
     "room-500": "/console/room?id=tea&limit=500",
     "no-such-room": "/console/room?id=none",

@@ -144,7 +144,7 @@ async def _person(page: Page, offered: Sequence[Speaker]) -> Speaker | None:
         return called[0]
     if given == _own(page):
         return None
-    raise NotFound("person_not_in_list", person=f"{given!r:.80}")
+    raise NotFound(page.tongue.say("today.nobody", name=f"{given:.80}"))
 
 
 async def _named(page: Page, overview: Overview) -> Overview:
