@@ -345,7 +345,9 @@ def test_a_label_makes_a_decision_and_never_an_open_question():
     for text in LABELLED:
         around = [entry(1, "where shall we go?"), entry(2, text, "cy", near={1: 0.9}), entry(3, "hm", near={2: 0.9})]
         digest = DigestDraft("room", around, max_tokens=500, count=COUNT).finished({})
-        assert [line.why for one in digest.entries for line in one.lines if line.message_id == "m2"] == ["decision"], text
+        assert [line.why for one in digest.entries for line in one.lines if line.message_id == "m2"] == ["decision"], (
+            text
+        )
     for text in NO_LABELS:
         (talk,) = talks_of([entry(1, text)])
         assert not talk.decisions, text
@@ -373,7 +375,12 @@ def test_a_title_keeps_whom_it_speaks_to():
 
 
 def test_the_messages_of_a_thread_are_shown_in_order_of_time():
-    texts = ["which mill do we rent?", "the old mill has a stage", "Decision: we rent the old mill.", "who pays the mill?"]
+    texts = [
+        "which mill do we rent?",
+        "the old mill has a stage",
+        "Decision: we rent the old mill.",
+        "who pays the mill?",
+    ]
     entries = [entry(n, text, f"p{n}", near=dict.fromkeys(range(1, n), 0.9)) for n, text in enumerate(texts, 1)]
     for most in (60, 120, 500):
         shown = DigestDraft("room", entries, max_tokens=most, count=COUNT).finished({}).to_prompt()

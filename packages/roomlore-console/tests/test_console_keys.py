@@ -72,7 +72,8 @@ SHOWS = [
     "/viewer",
 ]
 TELL_TEXT = {
-    "", "/rooms", "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
+    "", "/rooms",
+    "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/live", "/room/threads", "/people", "/person", "/forget", "/search",
     "/digest", "/memory/compare", "/memories", "/suggest",
 }  # fmt: skip

@@ -115,9 +115,7 @@ async def test_an_empty_store_and_a_quiet_week_say_how_to_go_on(http, lore, lang
     say = tongue(language).say
     assert say("rooms.empty.next") in (await sections(http, language=language))[""]
     at = lore.now() - timedelta(days=90)
-    await lore.messages.add(
-        Message(id="m1", room_id="tea", sender_id="ann", text="Decided: green tea.", sent_at=at)
-    )
+    await lore.messages.add(Message(id="m1", room_id="tea", sender_id="ann", text="Decided: green tea.", sent_at=at))
     quiet = (await sections(http, language=language))[""]
     day = f"{at:%Y-%m-%d}"
     assert say("today.last", day=day) in quiet

@@ -347,7 +347,11 @@ async def digest(page: Page) -> Response:
     by_model = page.asked("model") == "1"
     people = await _people(page, room_id)
     given: dict[str, Any] = {
-        "room_id": room_id, "reader": reader or "", "since": since, "by_model": by_model, "people": people
+        "room_id": room_id,
+        "reader": reader or "",
+        "since": since,
+        "by_model": by_model,
+        "people": people,
     }
     try:
         begin = moment("since", since, now=page.lore.now(), zone=page.zone, edge="start") if since else None
@@ -375,5 +379,7 @@ async def _people(page: Page, room_id: str) -> Mapping[str, str]:
         await lore.rooms.check_shown(room_id, page.viewer)
         async with lore.storage.reading(lore.tenant) as work:
             people = await work.rooms.participants(room_id=room_id)
-            return {person: name or person for person, name in people.items() if visible(name or person) == (name or person)}
+            return {
+                person: name or person for person, name in people.items() if visible(name or person) == (name or person)
+            }
     return {}

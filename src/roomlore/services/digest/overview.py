@@ -33,8 +33,8 @@ _Rooms = Mapping[str, list[Entry]]
 @dataclass(frozen=True, slots=True)
 class _Read:
     """What was read. `rooms`: by id. `latest`: the newest entries of rooms that may be seen wholly, of which those with
-    the places in `looked_at` count. `naming`: entries of the rooms that may ask something of the person. `seen`: entries
-    of rooms of which a part may be seen, by room."""
+    the places in `looked_at` count. `naming`: entries of the rooms that may ask something of the person. `seen`: of
+    rooms of which a part may be seen, by room."""
 
     rooms: Mapping[str, Room]
     latest: Sequence[Entry]
