@@ -78,7 +78,7 @@ async def today(page: Page) -> Response:
     whose = person.sender_id if person else None
     overview = await _named(page, await page.lore.overview(since=since, person=whose, viewer=page.viewer, part=part))
     changed = await _changed(page, since, whose)
-    await name_scopes(page, [one.scope for one in changed])
+    await name_scopes(page, [change.scope for change in changed])
     page.names.update({f"group:{point.room.room_id}": point.room.title for point in overview.points})
     return page.show(
         "today.html",
@@ -102,10 +102,10 @@ async def today(page: Page) -> Response:
 def _since(page: Page) -> datetime:
     """Return the beginning of the period in the address, in the reader's zone: one of three, or a day. Raise
     `InvalidInput`."""
-    asked = page.asked("since") or _USUAL
+    chosen = page.asked("since") or _USUAL
     day = page.lore.now().astimezone(page.zone).date()
     try:
-        first = day - timedelta(days=_PERIODS[asked]) if asked in _PERIODS else date.fromisoformat(asked)
+        first = day - timedelta(days=_PERIODS[chosen]) if chosen in _PERIODS else date.fromisoformat(chosen)
         return datetime.combine(first, time(), page.zone)
     except (ValueError, OverflowError):
         raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say("today.since"))) from None
@@ -118,7 +118,9 @@ async def _offered(page: Page) -> list[Speaker]:
     async with page.lore.storage.reading(page.lore.tenant) as work:
         among = await rooms_among(page)
         people = await work.rooms.speakers(part=own or "", room_ids=among, limit=_PICKED)
-    return [one for one in people if own in (None, one.sender_id) and visible(one.sender_id) == one.sender_id]
+    return [
+        person for person in people if own in (None, person.sender_id) and visible(person.sender_id) == person.sender_id
+    ]
 
 
 def _own(page: Page) -> str | None:
@@ -137,8 +139,8 @@ async def _person(page: Page, offered: Sequence[Speaker]) -> Speaker | None:
         among = await rooms_among(page)
         more = [] if _own(page) else await work.rooms.speakers(part=given, room_ids=among, limit=_PICKED)
     known = [*offered, *more]
-    called = [one for one in known if one.sender_id == given] or [
-        one for one in known if one.name.casefold() == given.casefold()
+    called = [person for person in known if person.sender_id == given] or [
+        person for person in known if person.name.casefold() == given.casefold()
     ]
     if called:
         return called[0]
@@ -169,11 +171,11 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
     shown the memories that are new since then."""
     lore, viewer = page.lore, page.viewer
     if viewer is not None:
-        seen = [one.memory for one in await lore.memories.visible(viewer) if one.shown]
-        new = sorted((one for one in seen if one.updated_at >= since), key=lambda one: one.updated_at, reverse=True)
+        seen = [seen_memory.memory for seen_memory in await lore.memories.visible(viewer) if seen_memory.shown]
+        new = sorted((memory for memory in seen if memory.updated_at >= since), key=lambda memory: memory.updated_at)
         return [
-            Changed(one.scope, one.updated_at, None, [ChangedMemory(one, "", (TextPiece("same", one.statement),))])
-            for one in new[:_CHANGES]
+            Changed(memory.scope, memory.updated_at, None, [ChangedMemory(memory, "", _same(memory))])
+            for memory in new[: -_CHANGES - 1 : -1]
         ]
     async with lore.storage.reading(lore.tenant) as work:
         scopes = None
@@ -186,6 +188,10 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
         latest.setdefault(change.memory.lineage_id, change)
     together = groupby(latest.values(), key=lambda change: (change.memory.scope, change.evolution_id or change.number))
     return [_change_of(list(run)) for _, run in together]
+
+
+def _same(memory: Memory) -> tuple[TextPiece, ...]:
+    return (TextPiece("same", memory.statement),)
 
 
 def _change_of(run: Sequence[Change]) -> Changed:
@@ -204,7 +210,7 @@ async def _failing(page: Page) -> Failing:
     """Return what fails now; nothing of what is only not set up."""
     try:
         lore = page.lore
-        known = [one for one in await notices_now(lore, await standing_now(lore)) if one.name not in _NOT_FAILING]
+        known = [it for it in await notices_now(lore, await standing_now(lore)) if it.name not in _NOT_FAILING]
         jobs = grouped(await lore.jobs.page(status="failed", limit=_FAILED))
         await name_scopes(page, [f"group:{job.room_id}" for group in jobs for job in group.jobs if job.room_id])
         return Failing(known, jobs)
