@@ -106,8 +106,9 @@ async def _pages(lore: roomlore.Lore) -> Mapping[str, str]:
     spoke = (await lore.messages.get(_ROOM_ID, newest)).message.sender_id
     middle = room.next_arrival // 2
     return {
-        "rooms": _at(""),
-        "rooms, from the middle": _at("", offset=5),
+        "today": _at(""),
+        "rooms": _at("/rooms"),
+        "rooms, from the middle": _at("/rooms", offset=5),
         "room": _at("/room", id=_ROOM_ID),
         "room, from the middle": _at("/room", id=_ROOM_ID, before=middle),
         "room, 500 messages": _at("/room", id=_ROOM_ID, limit=500),

@@ -121,7 +121,7 @@ async def _page(browser: Any) -> AsyncIterator[Any]:
 
 async def _first_paints(browser: Any, address: str, turns: int) -> None:
     pages = {
-        "rooms": "",
+        "rooms": "/rooms",
         "a room": f"/room?id={_BIG}",
         "a thread": f"/thread?id={_BIG}&message=100",
         "a context": f"/context?room={_BIG}&message=100",

@@ -14,6 +14,7 @@ from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ModelStatus, 
 from roomlore.core.context import Context
 from roomlore.core.deletion import RoomReport
 from roomlore.core.digest.digest import Digest
+from roomlore.core.digest.overview import Overview
 from roomlore.core.evaluation import Evaluation
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
 from roomlore.core.experiments import UsageReport
@@ -680,6 +681,9 @@ class SyncLore:
         viewer: str | None = None,
         mode: Literal["auto", "llm", "rules", "offline"] = "auto",
     ) -> Digest: ...
+    def overview(
+        self, *, since: datetime, person: str | None = None, viewer: str | None = None, part: int = 1
+    ) -> Overview: ...
     def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]: ...
     def ping(self) -> None: ...
     def ready(self) -> None: ...

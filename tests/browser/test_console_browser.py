@@ -28,7 +28,11 @@ TALK = (
     ("ben", "I think it is the new compiler flag", "m3"),
 )
 PAGES = {
-    "rooms": "/console",
+    "today": "/console?since=2026-01-01",
+    "today-for-one": "/console?for=anna&since=2026-01-01",
+    "today-quiet": "/console",
+    "rooms": "/console/rooms",
+    "digest": "/console/digest?id=tea&for=Ben",
     "room": "/console/room?id=tea",
     "room-500": "/console/room?id=tea&limit=500",
     "no-such-room": "/console/room?id=none",
@@ -132,6 +136,8 @@ async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere(browser)
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/")
+        await page.get_by_role("heading", name="Today").wait_for()
+        await page.get_by_role("link", name="Rooms", exact=True).click()
         await page.get_by_role("main").get_by_role("link", name="tea", exact=True).click()
         await page.locator("#m7").wait_for()
         assert await page.get_by_role("article").count() == len(TALK)
@@ -228,7 +234,7 @@ async def test_language_and_colours_are_chosen_without_a_script(browser):
     async with serving() as (address, _), looking(browser, java_script_enabled=False) as page:
         await page.goto(f"{address}/console")
         await page.get_by_role("button", name="中文").click()
-        await page.get_by_role("heading", name="房间").wait_for()
+        await page.get_by_role("heading", name="今日").wait_for()
         await page.get_by_role("button", name="深色").click()
         await page.locator("html[data-theme=dark]").wait_for()
         assert await page.get_by_role("button", name="深色").get_attribute("aria-pressed") == "true"

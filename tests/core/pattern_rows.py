@@ -175,6 +175,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     ],
     "dates.spans._COMING": [(["we'll meet in december"], ["on 5 may and 7 may"])],
     "digest.points._LABEL": [(["决定:周五上线"], ["10:30"])],
+    "digest.points._USUAL_LABEL": [(["decision: launch on tuesday"], ["10:30"])],
     "digest.points._CONCLUDES": [(["行,那就在家吃"], ["so what do you think"])],
     "digest.points._PROPOSES": [(["要不改周六?"], ["what time is it?"])],
     "digest.points._UNOPPOSED": [(["没人反对的话就下午两点开始"], ["he objects to it"])],

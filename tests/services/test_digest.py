@@ -54,7 +54,7 @@ async def lore(request: pytest.FixtureRequest) -> Lore:
 
 
 @pytest.mark.parametrize("lines", [ENGLISH, CHINESE], ids=["en", "zh"])
-async def test_what_concerns_the_reader_comes_first_then_questions_then_decisions(
+async def test_what_concerns_the_reader_comes_first_then_decisions_then_questions(
     lore: Lore, lines: list[tuple[str, str]]
 ) -> None:
     await lore.messages.add(said(lines))
@@ -62,7 +62,7 @@ async def test_what_concerns_the_reader_comes_first_then_questions_then_decision
     whys = [entry.why for entry in digest.entries]
     assert whys[0] == "waits"
     assert digest.entries[0].lines[0].message_id == "m5"
-    assert whys.index("question") < whys.index("decision")
+    assert whys.index("decision") < whys.index("question")
     asked = next(entry for entry in digest.entries if entry.why == "question")
     assert [line.message_id for line in asked.lines] == ["m6"]
     assert asked.state is TalkState.OPEN

@@ -542,6 +542,22 @@ class MemoryPastContract:
         assert [one.number for one in await latest(storage, since=START + 4 * MINUTE, before=5, limit=1)] == [4]
         assert await latest(storage, since=START + timedelta(hours=1)) == []
 
+    async def test_the_newest_changes_of_content_in_several_scopes(self, storage: Storage) -> None:
+        theirs = change(1, memory("茶", scope="user:bo"), at=START + 3 * MINUTE)
+        strong = change(6, replace(A2, strength=0.5), action=Action.STRENGTH)
+        await apply(storage, *MADE, update(5, A, "a2"), strong)
+        await apply(storage, theirs, scope="user:bo")
+        await apply(storage, change(1, memory("a")), tenant="other")
+        own = [update(5, A, "a2"), *MADE[::-1]]
+        every = sorted([*own, theirs], key=lambda one: (one.at, one.number), reverse=True)
+        for wanted, scopes in ((every, None), (own, [SCOPE]), ([theirs], ["user:bo"]), ([], [])):
+            async with storage.reading(TENANT) as work:
+                found = await work.memories.latest_in(scopes=scopes, since=START, limit=99)
+                some = await work.memories.latest_in(scopes=scopes, since=START + 3 * MINUTE, limit=2)
+            assert sorted(found, key=lambda one: (one.at, one.number), reverse=True) == wanted
+            assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
+            assert some == [one for one in found if one.at >= START + 3 * MINUTE][:2]
+
     async def test_what_became_of_versions(self, storage: Storage) -> None:
         theirs = change(1, memory("茶", scope="user:bo"))
         strong = change(6, replace(A2, strength=0.5), action=Action.STRENGTH)

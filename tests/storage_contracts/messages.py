@@ -128,6 +128,31 @@ class MessagesContract:
             few = await work.messages.sent_between(room_ids=[ROOM], times=times[:2], most=9)
             assert few == {ROOM: (3,)}
 
+    async def test_the_newest_entries_of_several_rooms_since_a_time(self, storage: Storage) -> None:
+        days = (0, 3, 1, 2, 4, 5)
+        asking = {2: {"mentions": ("bo_1",)}, 3: {"addressed": ("bo_1",)}, 4: {"mentions_all": True}}
+        asking[6] = {"reply": ReplyInfo(kind="quote", message_id="m1", sender_id="bo_1")}
+        said = [entry(n, sent_at=START + timedelta(days=day)) for n, day in enumerate(days, start=1)]
+        said = [changed(one, features=changed(one.features, **asking.get(one.message.arrival, {}))) for one in said]
+        await fill(storage, said)
+        await fill(storage, [entry(1, sent_at=START + timedelta(days=2.5))], room_id="茶")
+        await fill(storage, [entry(1)], room_id="theirs", tenant="other")
+        await erase(storage, 5)
+
+        async def latest(since: float = 0.5, limit: int = 9, each: int = 9, **more: str) -> list[tuple[str, int]]:
+            every, begin = [ROOM, "茶", "theirs", "unknown"], START + timedelta(days=since)
+            async with storage.reading(TENANT) as work:
+                found = await work.messages.latest_in(room_ids=every, since=begin, limit=limit, each=each, **more)
+            return [(one.message.room_id, one.message.arrival) for one in found]
+
+        assert await latest() == [(ROOM, 6), (ROOM, 2), ("茶", 1), (ROOM, 4), (ROOM, 3)], "by time, not by arrival"
+        assert await latest(limit=2) == [(ROOM, 6), (ROOM, 2)]
+        assert await latest(since=2.2) == [(ROOM, 6), (ROOM, 2), ("茶", 1)]
+        assert await latest(each=3) == [(ROOM, 6), (ROOM, 2), ("茶", 1)], "a deleted message counts among the newest"
+        assert await latest(naming="bo_1") == [(ROOM, 6), (ROOM, 2), (ROOM, 4), (ROOM, 3)]
+        async with storage.reading(TENANT) as work:
+            assert await work.messages.latest_in(room_ids=[], since=START, limit=9, each=9) == []
+
     async def test_ids_that_begin_or_end_alike_in_order_of_arrival(self, storage: Storage) -> None:
         names = ["qq_1_a7", "qq_2_b7", "茶%1", "茶_1", "other"]
         await fill(storage, [entry(n, id=name) for n, name in enumerate(names, start=1)])

@@ -112,7 +112,7 @@ def run():
 
 def test_the_command_line_groups_by_what_matters(run):
     shown = run("digest", "tea", "--since", "2024-05-01", "--for", "bob")
-    headings = ["Waits for you", "Open questions", "Decided"]
+    headings = ["Waits for you", "Decided", "Open questions"]
     places = [shown.index(heading) for heading in headings if heading in shown]
     assert places == sorted(places)
     assert shown.startswith("Waits for you")
@@ -156,7 +156,7 @@ def test_the_command_line_takes_times_in_words(run, since):
 
 
 def test_the_command_line_counts_as_people_do(run):
-    assert "\n1 new message · 1 conversation shown · " in run("digest", "tea", "--since", "2024-05-01T12:30")
+    assert "\n1 new message · 1 thread shown · " in run("digest", "tea", "--since", "2024-05-01T12:30")
     assert "\n4 new messages · " in run("digest", "tea", "--since", "2024-05-01")
     few = run("digest", "tea", "--since", "2024-05-01", "--max-tokens", "50")
     assert "left out; a larger --max-tokens shows more" in few

@@ -128,7 +128,8 @@ ROUTES = {
 }
 PAGES = {
     "told": {
-        "GET /console": {},
+        "GET /console": {"params": {"since": "2020-01-01"}},
+        "GET /console/rooms": {},
         "GET /console/side": {},
         "GET /console/search": {"params": {"q": "key hidden"}},
         "GET /console/suggest": {"params": {"q": "den"}},

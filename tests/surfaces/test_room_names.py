@@ -104,11 +104,11 @@ async def test_the_console_shows_names_and_finds_by_them(lore, http, make_messag
     await http.post("/messages", json=make_message())
     await lore.rooms.rename("tea", "茶会 <b>Tea</b>")
     shown = "<bdi>茶会 &lt;b&gt;Tea&lt;/b&gt;</bdi>"
-    for path in ("/console", "/console/room?id=tea", "/console/search?q=茶会", "/console/person?id=ann"):
+    for path in ("/console/rooms", "/console/room?id=tea", "/console/search?q=茶会", "/console/person?id=ann"):
         text = await page(http, path)
         assert shown in text, path
         assert "<b>Tea" not in text
-    for path in ("/console", "/console/room?id=tea"):
+    for path in ("/console/rooms", "/console/room?id=tea"):
         assert "<code>tea</code>" in await page(http, path)
 
 

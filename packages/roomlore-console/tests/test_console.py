@@ -253,7 +253,7 @@ async def test_many_rooms_are_paged(http, lore):
         await lore.messages.add(
             [Message(id="m", room_id=room, sender_id="ann", text="x") for room in rooms[start : start + 50]]
         )
-    first = await page(http, "/console")
+    first = await page(http, "/console/rooms")
     following = html.unescape(re.search(r'rel="next" href="([^"]+)"', first)[1])
     second = await page(http, following)
     shown = [one.partition("<main")[2] for one in (first, second)]
@@ -286,7 +286,7 @@ async def test_a_stream_tells_of_messages_of_any_process(http, lore, monkeypatch
 @pytest.mark.parametrize("room", ["a/b?c=d&e#f", "..", "茶 <b>", "%2F", 'q"uote', "odd\u202e"])
 async def test_any_id_of_a_room_leads_to_its_page(http, lore, room):
     await lore.messages.add(said(["hello there"], room=room))
-    address = html.unescape(re.search(r'href="(/console/room[^"]+)"', await page(http, "/console"))[1])
+    address = html.unescape(re.search(r'href="(/console/room\?[^"]+)"', await page(http, "/console/rooms"))[1])
     shown = await page(http, address)
     assert "hello there" in shown
     context = html.unescape(re.search(r'href="(/console/context[^"]+)"', shown)[1])

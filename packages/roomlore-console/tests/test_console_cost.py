@@ -15,10 +15,11 @@ from roomlore_testkit import START
 FIRST, COPIES = 200, 100
 ROOMS = 2_000
 STEPS = 50
-SHIFTED = {"arrival", "thread", "parent"}
+SHIFTED = {"arrival", "thread", "parent", "sent_at"}
 PAGES = {
-    "rooms": "/console",
-    "rooms later": "/console?offset=1",
+    "today": "/console",
+    "rooms": "/console/rooms",
+    "rooms later": "/console/rooms?offset=1",
     "room": "/console/room?id=tea",
     "room earlier": "/console/room?id=tea&before=150",
     "live": "/console/room/live?id=tea&after=1",
@@ -44,6 +45,8 @@ WALKED["suggest"] *= 4
 for name in ("rooms", "rooms later"):
     WALKED[name] += 500
 """The small store has two rooms to list, the large one 50: of each the newest message and 14 days are read."""
+WALKED["today"] += 3_000
+"""Of a room the newest 1,200 messages are read; the small store has 200."""
 WALKED["person"] += 600
 """At most 100 messages of a person are read; the small store has 20 of them there."""
 

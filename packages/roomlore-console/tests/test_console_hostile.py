@@ -25,7 +25,8 @@ OF_A_KIND = 6
 TAGS = """html head meta title link script noscript body header nav main footer a form input button div section article
 p h1 h2 h3 aside dialog kbd datalist
 ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote label details summary dl dt dd
-meter progress select option mark textarea fieldset legend ins del br svg polyline line path rect text circle"""
+meter progress select datalist
+option mark textarea fieldset legend ins del br svg polyline line path rect text circle"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
 title data-zone data-thread data-last data-live data-newest data-part data-all data-title data-waits
 data-one data-close data-beside data-width data-zoned data-suggest
@@ -108,7 +109,11 @@ def check(path: str, shown: str) -> Read:
 
 async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(hostile_http, monkeypatch):
     monkeypatch.setattr(live, "STREAM_SECONDS", 0.01)
-    waiting, seen, kinds = ["/console", "/console/sessions", "/console/jobs", "/console/health"], set(), Counter()
+    waiting, seen, kinds = (
+        ["/console", "/console/rooms", "/console/sessions", "/console/jobs", "/console/health"],
+        set(),
+        Counter(),
+    )
     scopes = quote(f"group:{ROOM.split()[0]}", safe="")
     waiting += [f"/console/recall?scopes={scopes}&q={quote(text[:400])}" for text in TEXTS[:4]]
     waiting += [f"/console/{page}?q={quote(TEXTS[0])}" for page in ("search", "people")]

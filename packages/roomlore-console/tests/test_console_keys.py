@@ -25,6 +25,7 @@ TOLD = {
 MARKS = {"en": "hidden-regatta", "zh": "机密茶会"}
 LACKS = {"en": "lacks the scope", "zh": "没有权限"}
 SHOWS = [
+    "/rooms",
     "",
     "/room?id=tea",
     "/room/live?id=tea",
@@ -71,7 +72,8 @@ SHOWS = [
     "/viewer",
 ]
 TELL_TEXT = {
-    "", "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
+    "", "/rooms",
+    "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/live", "/room/threads", "/people", "/person", "/forget", "/search",
     "/digest", "/memory/compare", "/memories", "/suggest", "/sessions",
 }  # fmt: skip

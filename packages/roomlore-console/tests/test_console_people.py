@@ -121,7 +121,7 @@ async def test_a_name_in_an_address_leads_to_the_only_one_that_has_it(http, lore
         assert (await http.get(f"/console{asked}")).headers["location"] == "/console/person?id=u3"
     for asked in ("/room?id=nowhere", "/person?id=nobody", "/thread?id=dev&message=none"):
         await page(http, f"/console{asked}", 404, language)
-    assert (await http.get("/console/rooms/")).headers["location"] == "/console"
+    assert (await http.get("/console/rooms/")).headers["location"] == "/console/rooms"
     assert (await http.get("/console/rooms/nowhere")).headers["location"] == "/console/room?id=nowhere"
 
 

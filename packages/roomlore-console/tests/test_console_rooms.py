@@ -70,7 +70,7 @@ async def test_each_room_shows_what_was_said_last_and_by_whom(http, lore, langua
             Message(id="m1", room_id="pictures", text="", metadata={"attachments": [{"type": "picture"}]}, **said),
         ]
     )
-    rows = listed(await page(http, "/console", language=language))
+    rows = listed(await page(http, "/console/rooms", language=language))
     assert re.search(r'class="who">安娜</bdi> &lt;b&gt;The last&lt;/b&gt; 最后一句⟨U\+202E⟩</p>', rows["tea"])
     assert "the first" not in rows["tea"]
     assert rows["long"].count("长") == 160
@@ -86,7 +86,7 @@ async def test_each_room_shows_how_much_was_said_on_the_last_days(http, lore, la
         for begin in range(0, count, 50):
             await lore.messages.add([Message(id=f"{day}-{n}", **said) for n in range(begin, min(begin + 50, count))])
     http.cookies.set("roomlore_zone", "UTC", domain="127.0.0.1", path="/console")
-    row = listed(await page(http, "/console", language=language))["tea"]
+    row = listed(await page(http, "/console/rooms", language=language))["tea"]
     assert bars(row) == [1, *[0] * 9, 4, 1, 2, 0]
     told = {"en": "57+ messages in the last 14 days", "zh": "最近 14 天 57+ 条消息"}[language]
     assert f'role="img" aria-label="{told}"><title>{told}</title>' in row
@@ -98,7 +98,7 @@ async def test_a_viewer_reads_the_last_words_of_none_but_their_own_rooms(lore):
         await lore.messages.add([Message(id="m1", room_id=room, sender_id="ann", text=f"words of {room}")])
     secret = (await lore.keys.create("reader", scopes=["read"]))[1]
     async with asking(lore, secret, viewer="user:bo") as http:
-        shown = await page(http, "/console")
+        shown = await page(http, "/console/rooms")
     assert ("words of tea" in shown, "words of secret" in shown) == (True, False)
 
 

@@ -240,7 +240,7 @@ async def test_rooms_are_read_before_the_first_visit(app, http, lore):
 
 
 WITHOUT_AN_ID = [
-    ("/room", ""), ("/thread", ""), ("/digest", ""), ("/visible", ""), ("/person", "/people"),
+    ("/room", "/rooms"), ("/thread", "/rooms"), ("/digest", "/rooms"), ("/visible", "/rooms"), ("/person", "/people"),
     ("/session", "/sessions"), ("/memory", "/memories"), ("/memory/one", "/memories"),
     ("/memory/compare", "/memories"), ("/memory?id=", "/memories"), ("/memory?step=5", "/memories"),
 ]  # fmt: skip

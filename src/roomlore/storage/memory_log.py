@@ -1,6 +1,6 @@
 """A part of `Memories`: the log, and the effect of its changes on rows, computed before any write."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
@@ -276,6 +276,15 @@ def _in_any_scope(chosen: Any) -> Any:
     return logged.where(_c.c.tenant == bindparam("tenant"), chosen).order_by(_s.c.scope, _c.c.number)
 
 
+def _latest_in_scopes(*where: Any) -> Any:
+    """Select changes of content since a time with their scopes, the newest first, along the index of times."""
+    its = (_c.c.scope_key == _s.c.scope_key) & (_c.c.tenant == _s.c.tenant)
+    logged = select(*CHANGE_COLUMNS, _s.c.scope).select_from(_s.join(_c, its))
+    chosen = logged.where(_s.c.tenant == bindparam("tenant"), _recent, *_of_content, *where)
+    return chosen.order_by(_c.c.at.desc(), _s.c.scope, _c.c.number.desc()).limit(bindparam("count"))
+
+
+_of_content = [_c.c.action != literal(action.value) for action in sorted(_STAYS)]
 _recent = _c.c.at >= bindparam("since")
 _reckoned = _c.c.number + 0
 """The arithmetic keeps the query off the index of numbers: it scans the index of times, not the whole log."""
@@ -325,6 +334,8 @@ _BY_NUMBER = Statement(_by_number)
 _OF_LINEAGES = Statement(_of_lineages)
 _OF_LINEAGES_BETWEEN = Statement(_of_lineages_between)
 _FEW = 1000
+_LATEST_ANYWHERE = Statement(_latest_in_scopes)
+_LATEST_IN_SCOPES = Statement(lambda: _latest_in_scopes(among(_s.c.scope, "scopes")))
 _OF_EVOLUTION = Statement(lambda: _in_any_scope(_c.c.evolution_id == bindparam("evolution_id")))
 _OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids")))
 
@@ -448,6 +459,16 @@ class MemoryLog(Repository):
         else:
             rows = await self._sql.fetch(_LATEST_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
+
+    async def latest_in(self, *, scopes: Collection[str] | None, since: datetime, limit: int) -> list[Change]:
+        """Return the newest changes since a time, descending, of these scopes, None for all: those that add, change,
+        delete or restore a memory."""
+        named: dict[str, Any] = {"tenant": self._tenant, "since": to_micros(since), "count": limit}
+        if scopes is None:
+            rows = await self._sql.fetch(_LATEST_ANYWHERE, **named)
+        else:
+            rows = await self._sql.fetch(_LATEST_IN_SCOPES, scopes=names_text(sorted(scopes)), **named)
+        return [to_change(row[-1], row) for row in rows]
 
     async def changes_of_evolution(self, *, evolution_id: str) -> list[Change]:
         """Return the changes that this evolution made, ascending; empty if there is no such evolution."""

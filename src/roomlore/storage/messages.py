@@ -42,8 +42,10 @@ from roomlore.storage.engine import (
 )
 from roomlore.storage.rooms import LOCK, keeps_vectors
 from roomlore.storage.rows import (
+    containing,
     from_micros,
     from_micros_or_none,
+    list_text,
     names_text,
     numbers_text,
     read_hash,
@@ -57,6 +59,7 @@ _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.
 NEWEST_OF_ALL = 2**62
 
 _earlier_message = _m.alias("before")
+_its_features = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
 _these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_ids"), in_use)
 
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
@@ -81,8 +84,7 @@ def dated_at(messages: Any) -> ColumnElement[Any]:
 
 def entries(*where: ColumnElement[bool]) -> Select[Any]:
     """Select visible entries of the room under these conditions."""
-    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
-    return select(*ENTRY.columns).select_from(_m.join(_f, beside)).where(visible, *where)
+    return select(*ENTRY.columns).select_from(_m.join(_f, _its_features)).where(visible, *where)
 
 
 def _met(*, several: bool) -> Select[Any]:
@@ -166,6 +168,25 @@ def _newest_of_rooms() -> Select[Any]:
     return select(_r.c.room_id, *columns).select_from(_r.join(_m, here)).where(*_these_rooms)
 
 
+def _latest_in_rooms(*where: ColumnElement[bool]) -> Select[Any]:
+    """Select the entries of these rooms since a time, the newest first; of each room those that were sent last, along
+    the index of times."""
+    last = _earlier_message
+    newest = select(last.c.sent_at).where(last.c.room_key == _r.c.room_key).order_by(last.c.sent_at.desc())
+    oldest = newest.limit(literal_column("1")).offset(bindparam("each", type_=Integer)).correlate(_r).scalar_subquery()
+    its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
+    chosen = select(_r.c.room_id, *ENTRY.columns).select_from(_r.join(_m, its).join(_f, _its_features))
+    few = _m.c.sent_at >= func.coalesce(oldest, bindparam("since"))
+    chosen = chosen.where(*_these_rooms, few, _m.c.deleted_at.is_(None), _since, *where)
+    return chosen.order_by(dated_at(_m).desc(), _r.c.room_id, _m.c.arrival.desc()).limit(bindparam("count"))
+
+
+def _names_somebody() -> ColumnElement[bool]:
+    """Return the condition that a message may name or answer a person, or speaks to everybody."""
+    columns = (_f.c.mentions, _f.c.addressed, _f.c.reply)
+    return or_(_f.c.mentions_all, *(column.like(bindparam("pattern"), escape="!") for column in columns))
+
+
 @cache
 def _sent_in_rooms(spans: int) -> Statement:
     """Return the statement that counts the messages of these rooms in each span between `spans` + 1 times."""
@@ -189,6 +210,8 @@ def _times_statement() -> Select[Any]:
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
+_LATEST_IN = Statement(_latest_in_rooms)
+_LATEST_NAMING = Statement(lambda: _latest_in_rooms(_names_somebody()))
 _MET = Statement(lambda: _met(several=True))
 _MET_ONE = Statement(lambda: _met(several=False))
 _ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
@@ -356,6 +379,22 @@ class MessageReading(InRoom):
         named = {"tenant": self._tenant, "room_ids": names_text(sorted(room_ids))}
         rows = await self._sql.fetch(_NEWEST_OF_ROOMS, size=characters, **named)
         return {(room_id := row[0]): MESSAGE.read(row[1:], room_id) for row in rows}
+
+    async def latest_in(
+        self, *, room_ids: Collection[str], since: datetime, limit: int, each: int, naming: str | None = None
+    ) -> list[Entry]:
+        """Return the newest `limit` entries of all these rooms since a time, the newest first, of each room among the
+        newest `each`. `naming`: only those that may name or answer this person, or speak to everybody."""
+        if not room_ids:
+            return []
+        named: dict[str, Any] = {"tenant": self._tenant, "room_ids": names_text(sorted(room_ids)), "count": limit}
+        named["each"] = each - 1
+        if naming is None:
+            rows = await self._sql.fetch(_LATEST_IN, since=to_micros(since), **named)
+        else:
+            pattern = containing(list_text([naming])[1:-1])
+            rows = await self._sql.fetch(_LATEST_NAMING, since=to_micros(since), pattern=pattern, **named)
+        return [ENTRY.read(row[1:], row[0]) for row in rows]
 
     async def sent_between(
         self, *, room_ids: Collection[str], times: Sequence[datetime], most: int

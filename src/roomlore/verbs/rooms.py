@@ -70,9 +70,9 @@ READ = Verb(
 )
 DIGEST = Verb(
     "rooms.digest",
-    "Show what happened in a room, thread by thread. First comes what waits for the reader, then open questions, "
-    "decisions, and the rest. Without a reader and a time it is of the last day in which something was said.",
-    "按话题总结房间里发生了什么。先是等读者回应的，然后是没有答案的问题、决定和其他。不写读者和时间时，总结有人发言的最后一天。",
+    "Show what happened in a room, thread by thread. First comes what waits for the reader, then decisions, "
+    "open questions, and the rest. Without a reader and a time it is of the last day in which something was said.",
+    "按话题总结房间里发生了什么。先是等读者回应的，然后是决定、没有答案的问题和其他。不写读者和时间时，总结有人发言的最后一天。",
     scope="read",
     arguments=(
         _ROOM,

@@ -10,6 +10,7 @@ from typing import TypeVar, Unpack
 from roomlore import services
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
+from roomlore.core.digest.overview import Overview
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
@@ -242,6 +243,11 @@ class Lore:
         return services.digest.DigestService(shared, tenant=self.tenant, model=shared.model, writing=shared.writing)
 
     @cached_property
+    def _overviews(self) -> "services.digest.OverviewService":
+        shared = self._resources
+        return services.digest.OverviewService(shared, tenant=self.tenant, model=shared.model)
+
+    @cached_property
     def _ingest_now(self) -> Ingest:
         return self._ingest(self._resources.due)
 
@@ -365,7 +371,7 @@ class Lore:
         mode: Mode = "auto",
     ) -> Digest:
         """Return what happened in a room, thread by thread, in at most `max_tokens` tokens: first what concerns the
-        reader, then open questions, decisions, and the rest by weight.
+        reader, then decisions, open questions, and the rest by weight.
 
         It begins at `since`; else after the last message that `for_user` wrote or marked as read
         (`rooms.mark_read`); else a day before the room's newest message. Of more than 10,000 messages the newest are
@@ -379,6 +385,17 @@ class Lore:
         return await self._digests.make(
             room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode
         )
+
+    async def overview(
+        self, *, since: datetime, person: str | None = None, viewer: str | None = None, part: int = 1
+    ) -> Overview:
+        """Return what matters in all rooms since a time: what waits for a person (a sender id) and what was decided in
+        the rooms of that person; without one, what was decided and which questions are open anywhere.
+
+        Of many messages it looks at the newest (`Overview.back_to`); `part` 2 and so on look at those before. `viewer`
+        as in `digest`. Raise `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._overviews.make(since=since, person=person, viewer=viewer, part=part)
 
     async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
         """Return what `roomlore doctor` finds, for the database that is open here. No model and no embedder is asked,

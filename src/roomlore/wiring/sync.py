@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
+from roomlore.core.digest.overview import Overview
 from roomlore.core.errors import Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.health import Finding
@@ -225,6 +226,11 @@ class SyncLore:
         return self._loop.run(
             self._lore.digest(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
         )
+
+    def overview(
+        self, *, since: datetime, person: str | None = None, viewer: str | None = None, part: int = 1
+    ) -> Overview:
+        return self._loop.run(self._lore.overview(since=since, person=person, viewer=viewer, part=part))
 
     def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
         return self._loop.run(self._lore.examine(timeout_seconds=timeout_seconds))

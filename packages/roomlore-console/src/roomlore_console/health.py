@@ -330,7 +330,7 @@ async def health(page: Page) -> Response:
     watch: Watch = page.request.app.state.watch
     readings = await watch.look(lore)
     bounds = {name: lore.bounds(series) for name, series in HISTOGRAMS.items()}
-    standing = await _standing(lore)
+    standing = await standing_now(lore)
     return page.show(
         "health.html",
         charts=draw(readings, bounds),
@@ -340,7 +340,7 @@ async def health(page: Page) -> Response:
         frame={"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
         told=format_value,
         routes=_routes(lore),
-        notices=await _notices(lore, standing),
+        notices=await notices_now(lore, standing),
         **standing,
     )
 
@@ -351,7 +351,7 @@ async def findings(page: Page) -> Response:
     lore = page.need("admin")
     work: LongWork = page.request.app.state.long_work
     findings_shown = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
-    notices = await _notices(lore, await _standing(lore))
+    notices = await notices_now(lore, await standing_now(lore))
     verdicts: list[Verdict] = [worst(findings_shown or []), *(notice.verdict for notice in notices)]
     return page.show(
         "findings.html",
@@ -444,7 +444,7 @@ def format_value(value: float | None, unit: Unit) -> str:
     return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.3g} ms"
 
 
-async def _standing(lore: Lore) -> Mapping[str, Any]:
+async def standing_now(lore: Lore) -> Mapping[str, Any]:
     """Return what is pending and what is available now."""
     # Those for roomlore's own use make the memories; one without a key is not configured.
     models = [model for model in await lore.models.list_available_models(internal=True) if model.usable]
@@ -460,7 +460,7 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
     }
 
 
-async def _notices(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
+async def notices_now(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
     """Return what is missing, waits or fails now, the worst first."""
     index: IndexStatus = standing["index"]
     jobs, works = standing["jobs"], standing["works_here"]
@@ -517,7 +517,7 @@ async def listed(page: Page) -> Response:
         outcome=partial(outcome, tongue=page.tongue),
         failure=partial(failure, tongue=page.tongue),
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
-        groups=_grouped(jobs),
+        groups=grouped(jobs),
         chosen=status,
         statuses=_STATUSES,
         retriable=RETRIABLE,
@@ -533,7 +533,7 @@ def _count(given: str) -> int | None:
     return int(given) if given.isascii() and given.isdecimal() and len(given) < 4 else None
 
 
-def _grouped(jobs: Sequence[Job]) -> list[Group]:
+def grouped(jobs: Sequence[Job]) -> list[Group]:
     """Return the jobs in groups, in the order of their newest job."""
     groups: dict[tuple[str, WorkStatus, str], list[Job]] = {}
     for job in jobs:

@@ -284,12 +284,12 @@ async def _memories_on_page(
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:
     together = groupby(changes, key=lambda change: change.evolution_id)
     return [
-        Stretch(evolution_id, [LogEntry(change, _log_pieces(change)) for change in run])
+        Stretch(evolution_id, [LogEntry(change, log_pieces(change)) for change in run])
         for evolution_id, run in together
     ]
 
 
-def _log_pieces(change: Change) -> tuple[TextPiece, ...]:
+def log_pieces(change: Change) -> tuple[TextPiece, ...]:
     here = change.memory
     if here.status is MemoryStatus.DEPRECATED:
         return (TextPiece("gone", here.statement),)

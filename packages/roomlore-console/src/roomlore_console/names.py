@@ -24,7 +24,7 @@ _PARAMETERS: Mapping[str, str] = {
 
 async def room(page: Page) -> Response:
     """Lead from `/rooms/NAME` to the page of the room with this id or name."""
-    return await _from_path(page, "/room", "")
+    return await _from_path(page, "/room", "/rooms")
 
 
 async def person(page: Page) -> Response:

@@ -16,7 +16,7 @@ from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.frame import LONGEST, Page, width_of
+from roomlore_console.frame import LONGEST, Page, visible, width_of
 from roomlore_console.live import Live, stream
 from roomlore_console.threads import Row, Strand, lanes, strands
 
@@ -361,7 +361,14 @@ async def digest(page: Page) -> Response:
     room_id = page.needed("id")
     reader, since = page.asked("for").strip() or None, page.asked("since").strip()
     by_model = page.asked("model") == "1"
-    given: dict[str, Any] = {"room_id": room_id, "reader": reader or "", "since": since, "by_model": by_model}
+    people = await _people(page, room_id)
+    given: dict[str, Any] = {
+        "room_id": room_id,
+        "reader": reader or "",
+        "since": since,
+        "by_model": by_model,
+        "people": people,
+    }
     try:
         begin = moment("since", since, now=page.lore.now(), zone=page.zone, edge="start") if since else None
         made = await page.lore.digest(
@@ -377,4 +384,18 @@ async def digest(page: Page) -> Response:
         if unknown and not reader:
             raise
         return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, **given)
-    return page.show("digest.html", problem="", digest=made, **given)
+    name = people.get(made.for_user or "") or reader
+    return page.show("digest.html", problem="", digest=made, name=name, **given)
+
+
+async def _people(page: Page, room_id: str) -> Mapping[str, str]:
+    """Return the names of those who spoke in a room by their ids; none if the viewer may not see all of it."""
+    lore = page.lore
+    with suppress(NotFound):
+        await lore.rooms.check_shown(room_id, page.viewer)
+        async with lore.storage.reading(lore.tenant) as work:
+            people = await work.rooms.participants(room_id=room_id)
+            return {
+                person: name or person for person, name in people.items() if visible(name or person) == (name or person)
+            }
+    return {}

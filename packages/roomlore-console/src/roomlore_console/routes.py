@@ -24,6 +24,7 @@ from roomlore_console import (
     rooms,
     sessions,
     shell,
+    today,
 )
 from roomlore_console.choosing import offered, whom
 from roomlore_console.frame import (
@@ -129,7 +130,8 @@ _DAY = "public, max-age=86400"
 
 Answer = Callable[[Page], Awaitable[Response]]
 _SHOWN: dict[str, Answer] = {
-    "": shell.listed,
+    "": today.today,
+    "/rooms": shell.listed,
     "/side": shell.side,
     "/search": shell.search,
     "/suggest": shell.suggest,
@@ -169,10 +171,10 @@ _SHOWN: dict[str, Answer] = {
     "/viewer": ask_viewer,
 }
 _LISTS = {
-    "/room": "",
-    "/thread": "",
-    "/digest": "",
-    "/visible": "",
+    "/room": "/rooms",
+    "/thread": "/rooms",
+    "/digest": "/rooms",
+    "/visible": "/rooms",
     "/person": "/people",
     "/session": "/sessions",
     "/memory": "/memories",

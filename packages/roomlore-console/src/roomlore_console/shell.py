@@ -303,8 +303,8 @@ async def _memories(page: Page, query: str) -> Sequence[Memory]:
 
 
 async def prepare(lore: Lore) -> None:
-    """Make ready what the first visit would wait for: the pages, and what reading a room loads. Durable work is opened
-    when somebody asks for the jobs: it takes 24 MB."""
+    """Make ready what the first visit would wait for: the pages, what reading a room loads, and the words by which the
+    first page knows decisions."""
     await asyncio.to_thread(compile_pages)
     with suppress(RoomloreError):
         async with lore.storage.reading(lore.tenant) as work:
@@ -313,3 +313,4 @@ async def prepare(lore: Lore) -> None:
         for entries in said:
             for entry in entries:
                 await lore.rooms.headings(entry.message.room_id, [entry.message.id], viewer=None)
+        await lore.overview(since=lore.now() - timedelta(days=7), viewer=None)

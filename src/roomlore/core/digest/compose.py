@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from roomlore.core.digest.digest import ORDER, Digest, DigestEntry, DigestLine, Why
-from roomlore.core.digest.points import ends_asking, is_asking, says_little, speaks_of_decision
+from roomlore.core.digest.points import concerns, ends_asking, is_asking, says_little, speaks_of_decision
 from roomlore.core.digest.talks import (
     Sentence,
     Talk,
@@ -48,6 +48,8 @@ _ALWAYS = 3
 """The lines that a conversation of any length may have."""
 _SAYS_SOMETHING = 0.1
 """The least worth of a sentence that is shown only because there is room."""
+_POINT = 3
+"""A message that waits, decides or asks is shown as a whole if it is this many times as long."""
 _SHORT_MESSAGE = 4 * _LONGEST
 """Most characters of a message that may be shown as a whole."""
 _TITLE = 60
@@ -67,9 +69,9 @@ class _Weighed:
             return "waits"
         if self.mentioning:
             return "mentions"
-        if self.talk.open_questions:
-            return "question"
-        return "decision" if self.talk.decisions else "talk"
+        if self.talk.decisions:
+            return "decision"
+        return "question" if self.talk.open_questions else "talk"
 
     @property
     def size(self) -> float:
@@ -92,7 +94,7 @@ class _Weighed:
     @property
     def key(self) -> tuple[Entry, ...]:
         """The messages because of which it is shown where it is."""
-        return self.waiting or self.mentioning or self.talk.open_questions or self.talk.decisions[::-1]
+        return self.waiting or self.mentioning or self.talk.decisions[::-1] or self.talk.open_questions
 
     @cached_property
     def exchanged(self) -> tuple[Entry, ...]:
@@ -109,8 +111,8 @@ class _Weighed:
         talk = self.talk
         named: dict[Why, tuple[Entry, ...]] = {
             "mentions": self.mentioning[:1],
-            "decision": talk.decisions,
             "question": talk.open_questions,
+            "decision": talk.decisions,
             "waits": self.waiting,
         }
         return {entry.message.arrival: why for why, entries in named.items() for entry in entries}
@@ -118,7 +120,7 @@ class _Weighed:
     @cached_property
     def besides(self) -> tuple[Entry, ...]:
         """The messages that wait, are open or decide, beside its first line."""
-        points = (*self.waiting, *self.talk.open_questions, *self.talk.decisions[::-1])
+        points = (*self.waiting, *self.talk.decisions[::-1], *self.talk.open_questions)
         by_arrival = {entry.message.arrival: entry for entry in points if entry is not self.key[0]}
         return tuple(by_arrival.values())
 
@@ -150,7 +152,7 @@ class DigestDraft:
         weighed = [talk_weighed for talk in talks if (talk_weighed := _weigh(talk, for_user, own)) is not None]
         self._page = _Page(WordRarity.among(talks, people), count, max_tokens)
         self._rows = self._page.rows(_best(weighed, max_tokens))
-        self._weighed = len(weighed)
+        self._tells = sum(talk_weighed.tells for talk_weighed in weighed)
         self._whole = _whole(talks)
         self._made = Digest(
             room_id=room_id,
@@ -181,7 +183,7 @@ class DigestDraft:
         `model` wrote of the conversations at these places; the others are made of their own sentences."""
         known = {thread: title for thread, title in titles.items() if title and thread in self._whole}
         shown = self._page.filled(self._rows, known, written or {})
-        left, tokens = self._weighed - len(shown), self._page.tokens(shown)
+        left, tokens = max(0, self._tells - len(shown)), self._page.tokens(shown)
         return replace(self._made, entries=tuple(shown), left=left, tokens=tokens, model=model if written else None)
 
 
@@ -199,27 +201,11 @@ def _weigh(talk: Talk, reader: str | None, own: AbstractSet[str]) -> _Weighed | 
         return _Weighed(talk, (), ())
     if talk.senders == (reader,):
         return None
-    named = [entry for entry in talk.entries if entry.message.sender_id != reader and _mentions(entry, reader, own)]
-    put = [entry for entry in named if _answers(entry, reader, own) or talk.span.is_put_to(entry, reader)]
-    waiting = tuple(entry for entry in put if talk.span.waits_for(entry, reader))
+    named = [entry for entry in talk.entries if entry.message.sender_id != reader and concerns(entry, reader, own)]
+    waiting = tuple(entry for entry in named if talk.span.asks_of(entry, reader, own))
     spoken = max((entry.message.arrival for entry in talk.entries if entry.message.sender_id == reader), default=0)
     mentioning = tuple(entry for entry in named if entry.message.arrival > spoken)
     return _Weighed(talk, waiting, mentioning)
-
-
-def _mentions(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
-    features = entry.features
-    return _answers(entry, reader, own) or reader in features.mentions or reader in features.addressed
-
-
-def _answers(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
-    """Return True if a message answers the reader, or speaks to everybody."""
-    reply = entry.features.reply
-    return (
-        entry.message.reply_to in own
-        or entry.features.mentions_all
-        or (reply is not None and reply.kind != "mention" and reply.sender_id == reader)
-    )
 
 
 def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:
@@ -355,22 +341,24 @@ class _Page:
             return asks(fold(sentence.text))
         return speaks_of_decision(sentence.text)
 
-    def _whole(self, sentence: Sentence) -> str:
+    def _whole(self, sentence: Sentence, why: Why) -> str:
         """Return the whole message of a sentence if it is short, else the sentence."""
-        text = self._words.text_of(sentence.entry.message)
-        short = len(text) <= _SHORT_MESSAGE and self._count([text])[0] <= min(self._cap, self._left)
+        text, times = self._words.text_of(sentence.entry.message), 1 if why == "talk" else _POINT
+        most = min(times * self._cap, self._left)
+        short = len(text) <= times * _SHORT_MESSAGE and self._count([text])[0] <= most
         return " ".join(text.split()) if short else sentence.text
 
     def _line(self, weighed: _Weighed, sentence: Sentence) -> DigestLine:
         message = sentence.entry.message
+        why = weighed.reasons.get(message.arrival, "talk")
         return DigestLine(
             message_id=message.id,
             sender_id=message.sender_id,
             sender_name=message.sender_name,
             sent_at=message.at,
-            text=self._whole(sentence),
+            text=self._whole(sentence, why),
             decides=sentence.entry in weighed.talk.decisions,
-            why=weighed.reasons.get(message.arrival, "talk"),
+            why=why,
         )
 
     def _cost(self, entry: DigestEntry) -> int:
@@ -398,9 +386,9 @@ class _Page:
         return grown
 
     def _title(self, row: _Row, title: str | None) -> str:
-        """Return the title of an entry. One that is shown for a question is not named by what it decided."""
-        if row.one.why in ("waits", "question") and row.one.talk.decisions:
-            asked = next(line for line in row.entry.lines if line.why == row.one.why)
+        """Return the title of an entry. One that is shown for a request is not named by what it decided."""
+        if row.one.why == "waits" and row.one.talk.decisions:
+            asked = next(line for line in row.entry.lines if line.why == "waits")
             return shortened(asked.text, _TITLE)
         return title or title_of(row.one.talk, self._words, row.best)
 
@@ -411,7 +399,8 @@ class _Page:
         title = self._named(written.title) or self._title(row, None)
         lines = tuple(self._written_line(row.one, line) for line in written.lines)
         for full, count in [(True, n) for n in range(len(lines), 0, -1)] + [(False, 1)]:
-            more = replace(row.entry, title=title, lines=lines[:count], full=full)
+            shown = tuple(sorted(lines[:count], key=lambda line: line.sent_at))
+            more = replace(row.entry, title=title, lines=shown, full=full)
             if self._tried(row.entry, more) is more:
                 return more
         return None

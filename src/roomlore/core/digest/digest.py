@@ -15,7 +15,7 @@ Why = Literal["waits", "mentions", "question", "decision", "talk"]
 everybody. `question`: it holds a question that nobody answered. `decision`: something was decided, changed or
 cancelled. `talk`: none of these."""
 
-ORDER: tuple[Why, ...] = ("waits", "mentions", "question", "decision", "talk")
+ORDER: tuple[Why, ...] = ("waits", "mentions", "decision", "question", "talk")
 """What matters most is shown first."""
 _MARKS: dict[Why, str] = {"waits": "@", "mentions": "@", "question": "?", "decision": "!", "talk": "-"}
 
@@ -71,23 +71,24 @@ class DigestEntry:
     full: bool = False
 
     def rendered(self, zone: tzinfo = UTC) -> str:
-        """Return the entry as text: one line, or a heading and a line for each sentence."""
+        """Return the entry as text: one line, or a heading and a line for each sentence, in order of time. A title that
+        a line repeats is left out."""
         if not self.full:
             return "\n".join(_inert(f"{line.mark} {line.text} {_cited(line)}") for line in self.lines)
         state = "" if self.state is TalkState.CLOSED else f" · {self.state}"
         about = f"{_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
-        first = self.titled_by
-        rest = [line for line in self.lines if line is not first]
-        who = f"{first.name}: " if first is not None and len(self.people) > 1 else ""
-        title = f"{who}{first.text} {_cited(first)}" if first is not None else self.title
+        first, title, rest = self.lines[0], "" if self.titled_by else f"{self.title} · ", self.lines
+        if self.titled_by is first and first.mark == _MARKS[self.why]:
+            title, rest = f"{first.text} {_cited(first)} · ", self.lines[1:]
+            title = f"{first.name}: {title}" if len(self.people) > 1 else title
         lines = (f"{line.mark.replace('-', '')} {line.name}: {line.text} {_cited(line)}".strip() for line in rest)
-        return "\n  ".join(map(_inert, (f"{_MARKS[self.why]} {title} · {about}", *lines)))
+        return "\n  ".join(map(_inert, (f"{_MARKS[self.why]} {title}{about}", *lines)))
 
     @property
     def titled_by(self) -> DigestLine | None:
         """The line that says the same as the title."""
-        title = self.title.removesuffix("…")
-        named = (title, title.rpartition(" (")[0])  # words that it often uses may follow
+        # Words that it often uses may follow.
+        named = (self.title.removesuffix("…"), self.title.rpartition(" (")[0].removesuffix("…"))
         return next((line for line in self.lines for text in named if text and text in line.text), None)
 
 
@@ -97,7 +98,8 @@ class Digest:
 
     `after`: the arrival of the last message before it, 0 if it begins with the first, or if the viewer may see only a
     part of the room. `since`: when its first message was sent, None if there is none. `messages`: how many there are;
-    `read`: the newest of them that it was made of, if there are too many. `left`: how many further talks are not shown.
+    `read`: the newest of them that it was made of, if there are too many. `left`: how many further talks are not shown,
+    without those that only greet, agree or laugh.
     `tokens`: of `to_prompt`. `model`: the model that wrote it, None if it is made of the messages' own sentences.
     `degraded`: None, or why no model wrote it.
     """
@@ -123,8 +125,8 @@ class Digest:
         return "\n".join(self._rendered(zone))
 
     def sections(self) -> Iterator[tuple[Why, list[tuple[DigestEntry, list[DigestLine]]]]]:
-        """Yield the lines by what they are shown for, in order of time, and last what else was said, conversation by
-        conversation."""
+        """Yield the lines by what they are shown for, in order of time, and last what else was said, thread by
+        thread."""
         for why in ORDER[:-1]:
             points = [(entry, line) for entry in self.entries for line in entry.lines if line.why == why]
             if points:

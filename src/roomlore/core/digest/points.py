@@ -1,6 +1,6 @@
 """Find what is decided in a span of messages, and what is open: questions without an answer, requests that wait."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 
@@ -44,6 +44,8 @@ _TOLD = ("number", "time", "clock", "age", "money", "measure", "contact")
 # The words before the name of who is spoken to.
 _OPENING = lazy_pattern(rf"\A(?:{lexicon.alternatives('opening')})")
 _LABEL = lexicon.pattern("decision_label")
+# The same in the languages that are always read: a few words after a label may look like another language.
+_USUAL_LABEL = lazy_pattern(lexicon.alternatives("decision_label"))
 _CONCLUDES = lexicon.pattern("concludes")
 _PROPOSES = lexicon.pattern("proposes")
 _UNOPPOSED = lexicon.pattern("unopposed")
@@ -95,7 +97,9 @@ def speaks_of_decision(text: str) -> bool:
 
 
 def _is_labelled(folded: str) -> bool:
-    return bool(_LABEL.match(folded)) and not asks(folded)
+    """Return True if a message begins with a label that says that it is a decision, and what the label names does not
+    ask. A request may follow."""
+    return bool(_LABEL.match(folded) or _USUAL_LABEL.match(folded)) and not asks(sentences(folded)[0])
 
 
 def _decides(sense: Sense) -> bool:
@@ -108,6 +112,22 @@ def says_little(text: str) -> bool:
     return (greets(folded) or bool(_FAREWELL.search(folded)) or agrees(text) or laughs(text)) and len(
         keywords(text)
     ) < _FEW
+
+
+def concerns(entry: Entry, person: str, own: Collection[str]) -> bool:
+    """Return True if a message names a person, answers one of their messages, whose ids are `own`, or speaks to
+    everybody."""
+    features = entry.features
+    return _answers(entry, person, own) or person in features.mentions or person in features.addressed
+
+
+def _answers(entry: Entry, person: str, own: Collection[str]) -> bool:
+    reply = entry.features.reply
+    return (
+        entry.message.reply_to in own
+        or entry.features.mentions_all
+        or (reply is not None and reply.kind != "mention" and reply.sender_id == person)
+    )
 
 
 class Span:
@@ -135,7 +155,7 @@ class Span:
     def is_open(self, question: Entry) -> bool:
         """Return True if a question wants an answer and nobody gave one; thanks say that it came another way."""
         folded = fold(spoken_text(question.message))
-        idle = bool(_IDLE.search(folded)) or laughs(folded)
+        idle = bool(_IDLE.search(folded)) or laughs(folded) or _is_labelled(folded)
         return not idle and not self.answers(question) and not self._needs_nothing(question)
 
     def waits_for(self, entry: Entry, person: str) -> bool:
@@ -154,6 +174,13 @@ class Span:
         after = self._after(entry, len(self._entries))
         own = [later for later in after if later.message.sender_id == person and self._is_about(entry, later)]
         return all(_only_promises(fold(later.message.text)) for later in own)
+
+    def asks_of(self, entry: Entry, person: str, own: Collection[str]) -> bool:
+        """Return True if a message asks something of a person that nobody answered or did. `own`: the ids of the
+        person's messages."""
+        if entry.message.sender_id == person or not concerns(entry, person, own):
+            return False
+        return (_answers(entry, person, own) or self.is_put_to(entry, person)) and self.waits_for(entry, person)
 
     def is_put_to(self, entry: Entry, person: str) -> bool:
         """Return True if a message speaks to a person: it mentions them with a sign, or their name begins or ends one
@@ -340,7 +367,8 @@ class Span:
     def _is_same_matter(self, entry: Entry, later: Entry) -> bool:
         """Return True if what was asked before a message, and what was said right before a later one, share words."""
         asked = [one for one in self._before(entry) if is_asking(one) and self.share(one, entry) >= _RELATED]
-        then = {word for one in (*self._before(later)[-_LEADS:], later) for word in one.features.keywords}
+        leads = [one for one in self._before(later)[-_LEADS:] if one is not entry]
+        then = {word for one in (*leads, later) for word in one.features.keywords}
         return any(not then.isdisjoint(one.features.keywords) for one in (entry, *asked[-1:]))
 
 

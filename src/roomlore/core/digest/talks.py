@@ -15,7 +15,7 @@ from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Message, Role, TalkState
 from roomlore.core.prompt import neutral
 from roomlore.core.summary.sentences import unsplit
-from roomlore.core.text import fold, graphemes, keywords, rarity, truncate
+from roomlore.core.text import asks, fold, graphemes, keywords, rarity, truncate
 from roomlore.core.transcript import Speakers, people_of, spoken_text
 
 _SAME_TALK = 0.65
@@ -213,8 +213,12 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], words: WordRarity) ->
 
 @lru_cache(maxsize=_KNOWN)
 def _first_sentences(text: str) -> tuple[str, ...]:
-    sentences = (" ".join(sentence.split()) for sentence in unsplit(text)[:_MAX_SENTENCES])
-    return tuple(sentence for sentence in sentences if sentence)
+    """Return the first sentences of a text. Who is spoken to stays with what is asked: 'Rena! Could you …'."""
+    parts = unsplit(text)[:_MAX_SENTENCES]
+    if len(parts) > 1 and len(_keywords(parts[0])) <= 1 and asks(fold(parts[1])):
+        end = text.index(parts[1], len(parts[0])) + len(parts[1])
+        parts[:2] = [text[text.index(parts[0]) : end]]
+    return tuple(" ".join(part.split()) for part in parts if part.strip())
 
 
 _keywords = lru_cache(maxsize=_KNOWN)(keywords)

@@ -2,6 +2,7 @@
 
 from roomlore.services.digest.digest_service import DigestService, ReadingMarks
 from roomlore.services.digest.nightly import DIGEST, NightlyDigests
+from roomlore.services.digest.overview import OverviewService
 from roomlore.services.digest.titles import TITLES, ThreadTitler
 from roomlore.services.digest.writing import Writing, WritingOptions
 
@@ -10,6 +11,7 @@ __all__ = [
     "TITLES",
     "DigestService",
     "NightlyDigests",
+    "OverviewService",
     "ReadingMarks",
     "ThreadTitler",
     "Writing",

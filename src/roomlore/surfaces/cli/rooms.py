@@ -445,7 +445,7 @@ def _point(line: DigestLine) -> tuple[int, Text]:
 
 
 def _talk(entry: DigestEntry, lines: Sequence[DigestLine]) -> Iterator[tuple[int, Text]]:
-    """Yield the heading of a conversation, and what else was said in it. A title that is shown already is left out."""
+    """Yield the heading of a thread, and what else was said in it. A title that is shown already is left out."""
     people = show.inert(", ".join(entry.people), 60)
     about = f"{show.clock(entry.first_at)} · {people} · {show.counted(entry.messages, 'message')}"
     title = "" if entry.titled_by else f"{show.inert(entry.title, 120)}  "
@@ -463,7 +463,7 @@ def _cited(line: DigestLine, *, when: bool) -> str:
 
 
 def _digest_footer(made: Digest) -> str:
-    shown = say("{conversations} shown", conversations=show.counted(len(made.entries), "conversation"))
+    shown = say("{threads} shown", threads=show.counted(len(made.entries), "thread"))
     left = say(", {count} left out; a larger --max-tokens shows more", count=made.left) if made.left else ""
     by = [say("by {model}", model=show.inert(made.model, 60))] if made.model else []
     new = show.counted(made.messages, "new message")

@@ -1,0 +1,218 @@
+"""The first page: what waits for a person, what was decided, what changed in memory and what fails, over all rooms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from starlette.responses import Response
+
+from roomlore.core.audience import check_viewer
+from roomlore.core.digest.digest import Why
+from roomlore.core.digest.overview import Overview, Point
+from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
+from roomlore.core.memory.log import TextPiece
+from roomlore.core.memory.memory import Action, Change, Memory
+from roomlore.core.models import Speaker
+from roomlore.surfaces.people_named import with_people_named
+from roomlore_console.frame import Page, visible
+from roomlore_console.health import Group, Notice, failure, grouped, notices_now, standing_now
+from roomlore_console.memories import log_pieces
+from roomlore_console.shell import name_scopes, rooms_among
+
+_PERIODS = {"yesterday": 1, "week": 6, "month": 29}
+"""The days before today with which a period begins."""
+_USUAL = "week"
+_PICKED = 100
+"""The most people that the form offers."""
+_CHANGES = 200
+_FAILED = 50
+_NOT_FAILING = ("no_model", "work_failed")
+"""Notices that are left out: what is not set up, and failed jobs, which are listed."""
+_UNDONE_BY = {Action.CREATE: "delete", Action.RESTORE: "delete", Action.DELETE: "restore", Action.UPDATE: "restore"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMemory:
+    """A memory that changed. `action`: of the log, '' if the viewer may not see that. `pieces`: its statement, word by
+    word."""
+
+    memory: Memory
+    action: str
+    pieces: tuple[TextPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What one evolution changed in the memories of a scope, or one change by hand. `undo`: the parameters of the page
+    that undoes it, None if there is none."""
+
+    scope: str
+    at: datetime
+    undo: dict[str, str] | None
+    memories: Sequence[ChangedMemory]
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """What fails now. `problem`: why that cannot be told."""
+
+    notices: Sequence[Notice] = ()
+    jobs: Sequence[Group] = ()
+    problem: str = ""
+
+
+async def today(page: Page) -> Response:
+    """Return the first page, for the person and since the time that the address says."""
+    since = _since(page)
+    given: dict[str, Any] = {"since": since, "asked": page.asked("since") or _USUAL, "periods": _PERIODS}
+    offered = await _offered(page)
+    try:
+        person = await _person(page, offered)
+    except NotFound as error:
+        given |= {"people": offered, "person": None, "typed": page.asked("for")}
+        return page.show("today.html", 404, problem=str(error), overview=None, **given)
+    part = page.number("part") or 1
+    whose = person.sender_id if person else None
+    overview = await _named(page, await page.lore.overview(since=since, person=whose, viewer=page.viewer, part=part))
+    changed = await _changed(page, since, whose)
+    await name_scopes(page, [change.scope for change in changed])
+    page.names.update({f"group:{point.room.room_id}": point.room.title for point in overview.points})
+    return page.show(
+        "today.html",
+        streamed=True,
+        problem="",
+        typed="",
+        people=offered,
+        person=person,
+        overview=overview,
+        points=_by_why(overview.points),
+        changed=changed,
+        part=part,
+        last_week=_week_before(overview, page),
+        failing=page.later(_failing(page)) if page.is_admin else None,
+        failure=partial(failure, tongue=page.tongue),
+        kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
+        **given,
+    )
+
+
+def _since(page: Page) -> datetime:
+    """Return the beginning of the period in the address, in the reader's zone: one of three, or a day. Raise
+    `InvalidInput`."""
+    chosen = page.asked("since") or _USUAL
+    day = page.lore.now().astimezone(page.zone).date()
+    try:
+        first = day - timedelta(days=_PERIODS[chosen]) if chosen in _PERIODS else date.fromisoformat(chosen)
+        return datetime.combine(first, time(), page.zone)
+    except (ValueError, OverflowError):
+        raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say("today.since"))) from None
+
+
+async def _offered(page: Page) -> list[Speaker]:
+    """Return the people of whom the page can be for one: those who spoke in rooms that the viewer sees. A person sees
+    no page of another."""
+    own = _own(page)
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        among = await rooms_among(page)
+        people = await work.rooms.speakers(part=own or "", room_ids=among, limit=_PICKED)
+    return [
+        person for person in people if own in (None, person.sender_id) and visible(person.sender_id) == person.sender_id
+    ]
+
+
+def _own(page: Page) -> str | None:
+    """Return the id of the person whom the page is shown to; None for a room and for an administrator."""
+    viewer = None if page.viewer is None else check_viewer(page.viewer)
+    return viewer.id if viewer is not None and viewer.kind == "user" else None
+
+
+async def _person(page: Page, offered: Sequence[Speaker]) -> Speaker | None:
+    """Return the person in the address, told by id or name; without one the person whom the page is shown to, None for
+    everybody. Raise `NotFound`."""
+    given = page.asked("for").strip() if "for" in page.request.query_params else _own(page) or ""
+    if not given:
+        return None
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        among = await rooms_among(page)
+        more = [] if _own(page) else await work.rooms.speakers(part=given, room_ids=among, limit=_PICKED)
+    known = [*offered, *more]
+    called = [person for person in known if person.sender_id == given] or [
+        person for person in known if person.name.casefold() == given.casefold()
+    ]
+    if called:
+        return called[0]
+    if given == _own(page):
+        return None
+    raise NotFound(page.tongue.say("today.nobody", name=f"{given:.80}"))
+
+
+async def _named(page: Page, overview: Overview) -> Overview:
+    """Return the overview with names in place of the ids of people in its messages."""
+    messages = await with_people_named(page.lore, [point.message for point in overview.points])
+    points = (replace(point, message=message) for point, message in zip(overview.points, messages, strict=True))
+    return replace(overview, points=tuple(points))
+
+
+def _by_why(points: Sequence[Point]) -> dict[Why, list[Point]]:
+    return {why: [point for point in points if point.why == why] for why in ("waits", "question", "decision")}
+
+
+def _week_before(overview: Overview, page: Page) -> date | None:
+    """Return the first day of the week that ends with the last message."""
+    last = overview.last_at
+    return (last.astimezone(page.zone) - timedelta(days=_PERIODS["week"])).date() if last else None
+
+
+async def _changed(page: Page, since: datetime, person: str | None) -> list[Changed]:
+    """Return what changed in memory, the newest first: of each memory its last change. A viewer who may not see logs is
+    shown the memories that are new since then."""
+    lore, viewer = page.lore, page.viewer
+    if viewer is not None:
+        seen = [seen_memory.memory for seen_memory in await lore.memories.visible(viewer) if seen_memory.shown]
+        new = sorted((memory for memory in seen if memory.updated_at >= since), key=lambda memory: memory.updated_at)
+        return [
+            Changed(memory.scope, memory.updated_at, None, [ChangedMemory(memory, "", _same(memory))])
+            for memory in new[: -_CHANGES - 1 : -1]
+        ]
+    async with lore.storage.reading(lore.tenant) as work:
+        scopes = None
+        if person is not None:
+            rooms = await work.rooms.of_person(person_id=person)
+            scopes = [f"user:{person}", *(f"group:{room.room_id}" for room in rooms)]
+        changes = await work.memories.latest_in(scopes=scopes, since=since, limit=_CHANGES)
+    latest: dict[str, Change] = {}
+    for change in changes:
+        latest.setdefault(change.memory.lineage_id, change)
+    together = groupby(latest.values(), key=lambda change: (change.memory.scope, change.evolution_id or change.number))
+    return [_change_of(list(run)) for _, run in together]
+
+
+def _same(memory: Memory) -> tuple[TextPiece, ...]:
+    return (TextPiece("same", memory.statement),)
+
+
+def _change_of(run: Sequence[Change]) -> Changed:
+    first = run[0]
+    memories = [ChangedMemory(change.memory, change.action.value, log_pieces(change)) for change in run]
+    if first.evolution_id:
+        undo: dict[str, str] | None = {"what": "revert", "id": first.evolution_id}
+    else:
+        what = _UNDONE_BY.get(first.action)
+        undone = first.closes[0] if first.action is Action.UPDATE and first.closes else first.memory.memory_id
+        undo = {"what": what, "id": undone} if what else None
+    return Changed(first.memory.scope, first.at, undo, memories)
+
+
+async def _failing(page: Page) -> Failing:
+    """Return what fails now; nothing of what is only not set up."""
+    try:
+        lore = page.lore
+        known = [it for it in await notices_now(lore, await standing_now(lore)) if it.name not in _NOT_FAILING]
+        jobs = grouped(await lore.jobs.page(status="failed", limit=_FAILED))
+        await name_scopes(page, [f"group:{job.room_id}" for group in jobs for job in group.jobs if job.room_id])
+        return Failing(known, jobs)
+    except RoomloreError as error:
+        return Failing(problem=str(error))
