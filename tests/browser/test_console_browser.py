@@ -66,7 +66,6 @@ PAGES = {
     "viewer": "/console/viewer",
     "no-page": "/console/nowhere",
     "nobody-near": "/console/person?id=Dam",
-    "digest": "/console/digest?id=tea",
     "visible": "/console/visible?id=tea",
     "withheld": "/console/visible?id=tea&withheld=1",
     "search-no-day": "/console/search?q=tea&since=soon",

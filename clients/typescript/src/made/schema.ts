@@ -2696,7 +2696,7 @@ export interface components {
             entries: components["schemas"]["DigestEntry"][];
             /**
              * Left
-             * @description How many further talks are not shown.
+             * @description How many further talks are not shown, without those that only greet, agree or laugh.
              */
             left: number;
             /**
