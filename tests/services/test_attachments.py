@@ -145,6 +145,7 @@ CHANGES = {
     ),
     "without it": (lambda lore: lore.messages.edit("team", "1", metadata={}), {"0": [None], "1": []}),
     "archived": (None, {}),
+    "room deleted": (lambda lore: lore.rooms.delete("team"), {}),
 }
 
 
