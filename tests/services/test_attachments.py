@@ -245,6 +245,7 @@ async def test_a_model_that_does_not_answer_is_asked_again_later_and_told(url, m
         await lore.messages.add(held("1"))
         await lore.jobs.catch_up(seconds=60)
         assert ["503" in error for error in await failures(lore)] == [True]
+        assert {one.limit: one.used for one in await lore.quotas.standing()}["attachments_a_day"] == 0
         assert (await descriptions(lore), await waiting(lore)) == ({"1": [None]}, 1)
         server.answer = lambda _: "the hut"
         for _ in range(4):

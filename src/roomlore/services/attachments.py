@@ -64,10 +64,6 @@ class ModelDescriber:
             return (await self.models.complete(self.transcripts, request)).text
         return None
 
-    def speaking(self, language: Language, *, tenant: str) -> Describer:
-        """Return the same in this language, for a tenant."""
-        return replace(self, language=language, tenant=tenant)
-
 
 class Attachments(Service):
     """The attachments of the messages of all tenants. `left`: returns those of a message that are to be described, by
@@ -145,7 +141,7 @@ class Attachments(Service):
             entries = await work.messages.by_arrival(room_id=room_id, arrivals=[arrival])
             heard = await work.messages.tail(room_id=room_id, before=arrival + 1, limit=_HEARD)
         left = self._left(entries[0].message) if entries else {}
-        describer = self._describer.speaking(_language_of(entries, heard), tenant=tenant)
+        describer = replace(self._describer, language=_language_of(entries, heard), tenant=tenant)
         texts: dict[int, str] = {}
         failure: Exception | None = None
         for place, attachment in left.items():
@@ -169,7 +165,11 @@ class Attachments(Service):
         if media_type_of(content) == ("", ""):
             raise InvalidInput("attachment_type_unknown")
         await self._quotas.charge_attachment(tenant, len(content))
-        return storable(await describer.describe(attachment, content) or "").strip()
+        try:
+            return storable(await describer.describe(attachment, content) or "").strip()
+        except ModelUnavailable:
+            await self._quotas.charge_attachment(tenant, len(content), times=-1)
+            raise
 
     def _is_given_up(self, error: Exception, since: datetime) -> bool:
         """Return True if the attachment is not tried again: it cannot be read at all, or it failed for long, and not

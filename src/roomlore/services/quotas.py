@@ -153,19 +153,20 @@ class QuotaKeeper(Service):
         """Raise `QuotaExceeded` if the tenant may have no attachment described today."""
         await self._check_all(tenant, (ATTACHMENTS, ATTACHMENT_BYTES))
 
-    async def charge_attachment(self, tenant: str, size: int) -> None:
-        """Count an attachment of so many bytes that a model is asked about. Raise `QuotaExceeded`, and count nothing,
-        if it is too much for today, `InvalidInput` if it is too much for any day."""
+    async def charge_attachment(self, tenant: str, size: int, *, times: int = 1) -> None:
+        """Count an attachment of so many bytes that a model is asked about, or take it back with -1 `times`. Raise
+        `QuotaExceeded`, and count nothing, if it is too much for today, `InvalidInput` if it is too much for any
+        day."""
         quotas, now = await self.of(tenant), self._clock.now()
         async with self._storage.writing(tenant, brief=True) as work:
-            for name, amount in ((ATTACHMENTS, 1), (ATTACHMENT_BYTES, size)):
+            for name, amount in ((ATTACHMENTS, times), (ATTACHMENT_BYTES, times * size)):
                 most = getattr(quotas, name)
                 if most is None:
                     continue
-                if amount > most:
+                if amount > most > 0:
                     raise InvalidInput("attachment_too_long", most=most)
                 used = await work.tenants.count(name=name, period=period_of(name, now)[0], amount=amount)
-                if used > most:
+                if used > most and amount > 0:
                     raise self._refused(tenant, name, used - amount, amount, most)
                 self._tell(tenant, name, used, most)
 
