@@ -141,7 +141,8 @@ class Attachments(Service):
             entries = await work.messages.by_arrival(room_id=room_id, arrivals=[arrival])
             heard = await work.messages.tail(room_id=room_id, before=arrival + 1, limit=_HEARD)
         left = self._left(entries[0].message) if entries else {}
-        describer = replace(self._describer, language=_language_of(entries, heard), tenant=tenant)
+        words = "\n".join(f"{entry.message.text} {caption_of(entry.message)}" for entry in heard)
+        describer = replace(self._describer, language=language(words), tenant=tenant)
         texts: dict[int, str] = {}
         failure: Exception | None = None
         for place, attachment in left.items():
@@ -214,9 +215,3 @@ def _stops(error: Exception) -> bool:
     """Return True if nothing else can be described now either."""
     is_down = isinstance(error, ModelUnavailable) and error.cause != "refused"
     return is_down or isinstance(error, QuotaExceeded)
-
-
-def _language_of(entries: Sequence[Entry], heard: Sequence[Entry]) -> Language:
-    """Return the language of a message or, if it has no words, of those before it."""
-    words = [f"{entry.message.text} {caption_of(entry.message)}".strip() for entry in entries]
-    return language(" ".join(filter(None, words)) or "\n".join(entry.message.text for entry in heard))
