@@ -557,6 +557,8 @@ class SyncQuotaService:
         model_tokens_a_day: int | None = ...,
         messages_kept: int | None = ...,
         requests_a_minute: int | None = ...,
+        attachments_a_day: int | None = ...,
+        attachment_bytes_a_day: int | None = ...,
     ) -> Mapping[str, int | None]: ...
     def reset(self, names: Sequence[str] = ...) -> Mapping[str, int | None]: ...
 

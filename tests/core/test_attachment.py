@@ -2,7 +2,14 @@
 
 import pytest
 
-from roomlore.core.attachments import as_submitted, attachment, caption_of, with_attachments
+from roomlore.core.attachments import (
+    as_submitted,
+    attachment,
+    caption_of,
+    media_type_of,
+    undescribed,
+    with_attachments,
+)
 from roomlore.core.intake import content_hash, sort_out
 from roomlore.core.memory.reading import own_words
 from roomlore.core.search.query import indexed_words
@@ -92,3 +99,38 @@ def test_what_an_earlier_version_stored_with_its_reactions_is_a_duplicate():
     former = content_hash(said, as_submitted)
     assert former != content_hash(said)
     assert sort_out([said], {said.id: former}).duplicates == [said.id]
+
+
+def test_a_file_is_known_by_how_it_begins_and_not_by_its_name():
+    with all_cases() as case:
+        for content, known in (
+            (b"\x89PNG\r\n\x1a\n..", ("image/png", "png")), (b"\xff\xd8\xff\xe0", ("image/jpeg", "jpg")),
+            (b"GIF89a", ("image/gif", "gif")), (b"RIFF\x00\x00\x00\x00WEBPVP8", ("image/webp", "webp")),
+            (b"RIFF\x00\x00\x00\x00WAVEfmt", ("audio/wav", "wav")), (b"OggS\x00", ("audio/ogg", "ogg")),
+            (b"ID3\x04", ("audio/mpeg", "mp3")), (b"\xff\xfb\x90", ("audio/mpeg", "mp3")),
+            (b"\x00\x00\x00\x20ftypM4A ", ("audio/mp4", "m4a")), (b"\x00\x00\x00\x20ftypisom", ("video/mp4", "mp4")),
+            (b"\x1a\x45\xdf\xa3", ("video/webm", "webm")), (b"fLaC", ("audio/flac", "flac")),
+            (b"", ("", "")), (b"<html>", ("", "")), (b"%PDF-1.7", ("", "")), (b"RIFF", ("", "")), (b"PNG", ("", "")),
+            (b"<svg xmlns=", ("", "")), (b"MZ\x90", ("", "")),
+        ):  # fmt: skip
+            with case(content):
+                assert media_type_of(content) == known
+
+
+def test_what_is_left_to_describe():
+    kinds = ("picture", "voice")
+    with all_cases() as case:
+        for listed, files, left in (
+            ([{"type": "picture", "url": "http://a/b"}, {"type": "voice", "file": "v.ogg"}], True, [0, 1]),
+            ([{"type": "picture", "url": "http://a/b"}, {"type": "voice", "file": "v.ogg"}], False, [0]),
+            ([{"mime_type": "image/png", "url": "http://a/b"}], False, [0]),
+            ([{"type": "picture"}, {"type": "sticker", "url": "http://a/b"}, {"type": "file", "url": "u"}], True, []),
+            ([{"type": "picture", "url": "u", "description": ""}], True, []),
+            ([{"type": "picture", "url": "u", "description": None}], True, [0]),
+            ([{"type": "picture", "url": 7}, None, "a.png", 3, []], True, []),
+            ("a.png", True, []), ({"url": "u"}, True, []), (None, True, []),
+            ([{"type": "picture", "url": "u"}] * 30, False, list(range(20))),
+        ):  # fmt: skip
+            with case(listed):
+                held = message(1, metadata={"attachments": listed})
+                assert list(undescribed(held, kinds, files=files)) == left

@@ -13,8 +13,9 @@ from doc_rooms import said
 
 import roomlore
 import roomlore_integrations.mem0
+from attachment_rig import PICTURE
 from roomlore.core.chat import KNOWN_PROVIDERS, ToolCall
-from roomlore_testkit.model_server import Says, serve_models
+from roomlore_testkit.model_server import Asked, Says, serve_models
 
 
 @rig("docs/explanation/short-memories.md")
@@ -58,6 +59,21 @@ def models(page: Page):
         page.environment["MEMORY_PROVIDERS"] = json.dumps(named)
         yield
     assert page.printed[2] == "茶。Tea.\n茶。Tea."
+
+
+def _sees_a_hut(asked: Asked) -> str:
+    is_chinese = "群聊" in str(asked.body)
+    return "湖边有一间红屋顶的小屋。" if is_chinese else "A hut with a red roof beside a lake."
+
+
+@rig("docs/how-to/attachments.md", "docs/how-to/attachments.zh.md")
+def attachments(page: Page):
+    """A picture in the folder, and a model that sees what it shows."""
+    (page.folder / "files").mkdir()
+    (page.folder / "files" / "hut.png").write_bytes(PICTURE)
+    with serve_models(_sees_a_hut) as server:
+        page.environment["MEMORY_PROVIDERS"] = json.dumps({"here": {"base_url": server.url}})
+        yield
 
 
 @rig("docs/how-to/moving-from-mem0.md")

@@ -10,6 +10,7 @@ from relink_rig import ROOM, START, stored
 from roomlore import Conflict, LinkKind, Message, Settings, StorageUnavailable
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.linking.corrections import FOLLOWING
+from roomlore.ports import durable
 from roomlore.services import links
 from roomlore.storage.writer import MessageWriting
 from roomlore_testkit import FrozenClock
@@ -122,7 +123,7 @@ async def test_what_comes_meanwhile_is_in_its_thread(lore):
     moves = lore.links._moves
     await lore.messages.add(replies(CHAIN))
     await lore.links.correct(ROOM, "m5", answers=None)
-    (room,) = await moves._claim()
+    (room,) = await moves._rooms.claim()
     pieces = [count async for count in moves._moved(room) if await meanwhile(lore)]
     assert len(pieces) > 5
     assert await lore.jobs.catch_up() == 1, "the second correction noted the room again"
@@ -162,16 +163,17 @@ async def test_a_room_that_a_killed_process_left_is_found(lore, monkeypatch):
     await lore.messages.add(replies(900))
     await lore.links.correct(ROOM, "m5", answers=None)
     with monkeypatch.context() as patch:
-        patch.setattr(links, "_LEASE", timedelta(0))
-        assert len(await lore.links._moves._claim()) == 1
+        patch.setattr(durable, "NOTED_LEASE", timedelta(0))
+        assert len(await lore.links._moves._rooms.claim()) == 1
     assert await lore.jobs.catch_up() == 1
     assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5}
 
 
 def with_frozen_clock(lore) -> FrozenClock:
     """The clock that work on threads reads from now on."""
-    lore.links._moves._clock = FrozenClock(SystemClock().now())
-    return lore.links._moves._clock
+    moves = lore.links._moves
+    moves._clock = moves._rooms._clock = FrozenClock(SystemClock().now())
+    return moves._clock
 
 
 async def test_a_move_that_fails_stays_one_job_and_is_tried_again_after_growing_pauses(sqlite_url, monkeypatch):

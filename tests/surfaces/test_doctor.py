@@ -371,3 +371,27 @@ def test_every_extra_is_looked_for():
 async def test_the_schedule(cron, says):
     configure(evolve_schedule=cron)
     assert says in (await found(time_zone="Asia/Shanghai"))["schedule"].told
+
+
+async def test_whether_models_read_attachments_is_told_and_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "no model reads attachments" in (await found())["attachments"].told
+    own = {"eyes": {"internal": True, "providers": [{"name": "near", "model_id": "v"}]}}
+    near = {"base_url": "http://127.0.0.1:9", "key_variable": "NEAR_KEY"}
+    given = {"models": own, "providers": {"near": near}, "caption_model": "eyes"}
+    mute = (await found(**given))["attachments"]
+    assert (mute.verdict, "eyes" in mute.told, "models --internal" in mute.advice) == ("fail", True, True)
+    async with ModelServer() as server:
+        given["providers"] = {"near": {"base_url": server.url}}
+        assert (await found(**given))["attachments"].told == "models put attachments into words: picture"
+        findings = await diagnose(Settings(database_url="chat.db", **given), ask=True, timeout_seconds=PATIENT)
+        assert [finding.told for finding in findings if finding.part == "model eyes"] == ["near: answered"]
+        shown = [asked for asked in server.requests if asked.path.endswith("completions")]
+        assert any("image_url" in str(asked.body) for asked in shown)
+        async with roomlore.open("chat.db", settings=Settings(**given), background=False) as lore:
+            picture = {"attachments": [{"type": "picture", "url": "http://127.0.0.1:9/a.png"}]}
+            await lore.messages.add(roomlore.Message(id="1", room_id="r", sender_id="a", text="", metadata=picture))
+        findings = await diagnose(Settings(database_url="chat.db", **given), timeout_seconds=PATIENT)
+        waits = next(finding for finding in findings if finding.part == "attachments")
+        assert "wait" in waits.told
+        assert "jobs --kind attachments" in waits.advice

@@ -41,11 +41,11 @@ def _key(secret: str) -> bytes:
     return secret.encode()
 
 
-def check_public(host: str, addresses: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless all addresses of a host are on the public internet."""
+def check_public(host: str, addresses: Sequence[str], *, refusal: str = "webhook_address_private") -> None:
+    """Raise `InvalidInput`, with the code `refusal`, unless all addresses of a host are on the public internet."""
     for address in addresses:
         if not _is_public(ip_address(address.partition("%")[0])):
-            raise InvalidInput("webhook_address_private", host=f"{host!r:.80}")
+            raise InvalidInput(refusal, host=f"{host!r:.80}")
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:

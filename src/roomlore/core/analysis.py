@@ -8,7 +8,7 @@ from typing import Any
 from roomlore.core import lexicon
 from roomlore.core.attachments import caption_of
 from roomlore.core.mentions import TAG, find_mentions, split_quote
-from roomlore.core.models import Entry, Message, MessageFeatures, MessageType, ReplyInfo, Role
+from roomlore.core.models import Entry, Message, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import from_record, with_own_names
 from roomlore.core.text import HAN, asks, fold, greets, has_any, head, keywords, requests, thanks
@@ -145,6 +145,13 @@ def _given_name(name: str) -> str:
         return name[1:]
     first, space, _ = name.partition(" ")
     return first if space and len(first) > 2 and first.isalpha() else ""
+
+
+def read_anew(entry: Entry, message: StoredMessage, people: Mapping[str, str], tokens: int) -> Entry:
+    """Return the entry with its message as it was changed, analysed again; its link stays. `tokens`: of what counts of
+    the message, `counted_text`."""
+    features = analyse(message, Participants.of(people), entry.features.partners)
+    return replace(entry, message=replace(message, tokens=tokens), features=features)
 
 
 def analyse(message: Message, participants: Participants, partners: tuple[str, ...] = ()) -> MessageFeatures:

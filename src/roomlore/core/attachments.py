@@ -7,13 +7,14 @@ own; those of polls, places and contacts are found too, but nobody said them.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from roomlore.core.models import Message
 from roomlore.core.patterns import lazy_pattern
 
+M = TypeVar("M", bound=Message)
 Kind = Literal["sticker", "picture", "voice", "video", "file", "poll", "location", "contact", ""]
 # The kind of a file by what an export calls it, or by the end of its name; the first that matches.
 _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
@@ -41,6 +42,24 @@ MOST_READ = 20
 _MOST_SHOWN = 4
 LONGEST_DESCRIPTION = 8_000
 """Characters of a description that are kept."""
+DESCRIBABLE: tuple[Kind, ...] = ("picture", "sticker", "voice", "video")
+"""The kinds that a model can put into words."""
+_BEGINNINGS: Sequence[tuple[str, str, Sequence[tuple[int, bytes]]]] = (
+    ("image/png", "png", [(0, b"\x89PNG\r\n\x1a\n")]),
+    ("image/jpeg", "jpg", [(0, b"\xff\xd8\xff")]),
+    ("image/gif", "gif", [(0, b"GIF8")]),
+    ("image/webp", "webp", [(0, b"RIFF"), (8, b"WEBP")]),
+    ("audio/ogg", "ogg", [(0, b"OggS")]),
+    ("audio/wav", "wav", [(0, b"RIFF"), (8, b"WAVE")]),
+    ("audio/flac", "flac", [(0, b"fLaC")]),
+    ("audio/mp4", "m4a", [(4, b"ftypM4A")]),
+    ("video/mp4", "mp4", [(4, b"ftyp")]),
+    ("video/webm", "webm", [(0, b"\x1a\x45\xdf\xa3")]),
+    ("audio/mpeg", "mp3", [(0, b"ID3")]),
+    *(("audio/mpeg", "mp3", [(0, b"\xff" + second)]) for second in (b"\xfb", b"\xf3", b"\xf2")),
+)
+"""The media types that models read, with the ending of a name that tells each, and what stands at which places of such
+a file."""
 _LABELS = {
     "en": {
         "sticker": "sticker", "picture": "picture", "voice": "voice message", "video": "video", "file": "file",
@@ -65,8 +84,9 @@ class Attachment:
     """One of the things that a message holds. `type`: "sticker", "picture", "voice", "video", "file", "poll",
     "location", "contact", or '' if nothing says so.
 
-    `caption`: what the sender or the program wrote about it. `file`: its place in the export. `description`: what a
-    `Describer` said of its content, such as what a picture shows or what is said in a voice message.
+    `caption`: what the sender or the program wrote about it. `file`: its place in the export, or below the folder of
+    live messages. `description`: what a `Describer` said of its content, such as what a picture shows or what is said
+    in a voice message.
     """
 
     type: Kind = ""
@@ -107,6 +127,32 @@ def _read(value: object) -> Attachment:
     known = next((kind for kind in _KINDS if kind == named and kind != "file"), None)
     kind = known or kind_of(named, *(given.get(key) for key in ("mime_type", "name", "file")))
     return Attachment(type=kind, **given)
+
+
+def media_type_of(content: bytes) -> tuple[str, str]:
+    """Return the media type of a file that models read, and the ending of its name, by how the file begins; ('', '')
+    for any other file, whatever it is called."""
+    known = (
+        (media, ending)
+        for media, ending, signs in _BEGINNINGS
+        if all(content.startswith(sign, at) for at, sign in signs)
+    )
+    return next(known, ("", ""))
+
+
+def undescribed(message: Message, kinds: Collection[Kind], *, files: bool) -> dict[int, Attachment]:
+    """Return the attachments of these kinds for which a description was not tried, by their places in the metadata.
+    One that could not be described has an empty one. `files`: True if files can be read, else only addresses."""
+    listed = message.metadata.get("attachments") if message.metadata else None
+    if not isinstance(listed, list):
+        return {}
+    return {
+        place: attached
+        for place, attached in enumerate(attachments_of(message))
+        if attached.type in kinds
+        and (attached.url or (files and attached.file))
+        and not isinstance(listed[place].get("description"), str)
+    }
 
 
 def attachment(message: Message) -> tuple[Kind, str]:
@@ -204,7 +250,7 @@ def _note(attached: Attachment, language: Literal["zh", "en"]) -> str:
     return f"[{head}{colon}{words}]" if words else f"[{head}]"
 
 
-def with_descriptions(message: Message, descriptions: Mapping[int, str]) -> Message:
+def with_descriptions(message: M, descriptions: Mapping[int, str]) -> M:
     """Return the message with these descriptions, by the places of the attachments in its metadata."""
     listed = list(message.metadata.get("attachments", ()))
     for place, text in descriptions.items():

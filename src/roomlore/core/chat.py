@@ -3,6 +3,7 @@
 Addresses and models of providers are those of their own documentation, read in November 2026.
 """
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -104,12 +105,23 @@ class ToolCall:
     arguments: str
 
 
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Speech that a model writes down. `name`: of the file; its ending tells the format. `media_type`: such as
+    `audio/ogg`."""
+
+    name: str
+    media_type: str
+    content: bytes = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """A request. None leaves a value to the provider. `tenant`: whose quota it counts for, '' for nobody's; it is not
-    sent."""
+    """A request. None leaves a value to the provider. `recording`: what is to be written down, in place of messages.
+    `tenant`: whose quota it counts for, '' for nobody's; it is not sent."""
 
-    messages: Sequence[ChatMessage]
+    messages: Sequence[ChatMessage] = ()
+    recording: Recording | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     tools: Sequence[Mapping[str, Any]] = ()
@@ -139,6 +151,35 @@ class ChatPiece:
     usage: Usage = field(default_factory=Usage)
     provider: str = ""
     model_id: str = ""
+
+
+def words_in(message: ChatMessage) -> ChatMessage:
+    """Return the message without its pictures, which are no words."""
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return message
+    words = [part for part in parts if not (isinstance(part, Mapping) and part.get("type") == "image_url")]
+    return {**message, "content": words}
+
+
+def about_picture(prompt: str, media_type: str, content: bytes, *, tenant: str = "") -> ChatRequest:
+    """Return the request that shows a picture to a model."""
+    address = f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+    parts = [{"type": "text", "text": prompt}, {"type": "image_url", "image_url": {"url": address}}]
+    return ChatRequest(messages=({"role": "user", "content": parts},), max_tokens=_CAPTION_TOKENS, tenant=tenant)
+
+
+_CAPTION_TOKENS = 1_024
+_SILENCE = b"RIFF\xa4\x0c\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x80>\0\0\0}\0\0\2\0\x10\0data\x80\x0c\0\0" + bytes(3_200)
+_STRIPES = "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAEklEQVR42mP4AAUMo4xRBukMACHk4BB9bzJSAAAAAElFTkSuQmCC"
+"""A tenth of a second of silence, and a picture in base64, with which models are tested."""
+
+
+def trials(captions: str, transcripts: str) -> Mapping[str, ChatRequest]:
+    """Return the test requests of the models that read attachments, by their names."""
+    silence = Recording("test.wav", "audio/wav", _SILENCE)
+    stripes = about_picture("Say in three words what you see.", "image/png", base64.b64decode(_STRIPES))
+    return {transcripts: ChatRequest(recording=silence), captions: stripes}
 
 
 Failure = ModelUnavailable | BadModelOutput

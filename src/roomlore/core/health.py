@@ -11,8 +11,8 @@ from roomlore.core.errors import listed
 
 PARTS = frozenset(
     {
-        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "linker", "model", "models", "oauth",
-        "provider", "providers", "schedule", "settings", "vectors", "work",
+        "attachments", "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "linker", "model",
+        "models", "oauth", "provider", "providers", "schedule", "settings", "vectors", "work",
     }
 )  # fmt: skip
 """The parts that are checked, beside the backends, whose parts are their names. If there are several of a kind, a name
@@ -78,6 +78,12 @@ SAYINGS: Final[Mapping[str, str]] = {
     "work.left.do": "See that a `roomlore worker` runs: the server leaves the work to it.",
     "work.process": "kept in each process alone; one that is killed begins it anew from the data",
     "work.process.do": "Install the extra `durable`, so that processes share the work.",
+    "attachments.off": "no model reads attachments (caption_model, transcript_model)",
+    "attachments.on": "models put attachments into words: {kinds}",
+    "attachments.mute": "no provider of {models} has a key, so attachments are not put into words",
+    "attachments.mute.do": "Set it: `roomlore models --internal` names the variable.",
+    "attachments.wait": "some attachments wait to be put into words",
+    "attachments.wait.do": "If they wait for long, `roomlore jobs --kind attachments` says why.",
     "schedule.off": "groups evolve only when asked to (evolve_schedule is empty)",
     "schedule.next": "groups evolve next at {at} ({zone})",
     "embedder.quiet": "{embedder}; not asked here",
@@ -170,9 +176,9 @@ class DatabaseLook:
     """The state of a database, read without changing its schema. `version`: the newest applied migration, None without
     tables; `first`, `head`: the oldest and the newest migration of this code; `write_ms`: duration of a committed
     write, None if none was made; `skew_seconds`: how far its clock is ahead of the local one, None without a clock of
-    its own; `has_keys`: True if an API key exists; `offers`: the vector stores that it has or can be given;
-    `foreign`: the tables of another program, if there are none of roomlore; `taken`: those of them that are called as
-    roomlore's own."""
+    its own; `has_keys`: True if an API key exists; `attachments_wait`: True if some are to be described; `offers`: the
+    vector stores that it has or can be given; `foreign`: the tables of another program, if there are none of roomlore;
+    `taken`: those of them that are called as roomlore's own."""
 
     engine: str
     version: str | None
@@ -182,6 +188,7 @@ class DatabaseLook:
     write_ms: float | None = None
     skew_seconds: float | None = None
     has_keys: bool = False
+    attachments_wait: bool = False
     offers: frozenset[str] = frozenset()
     foreign: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from roomlore.core.errors import InvalidInput, QuotaExceeded, TokensExceeded
 from roomlore.core.texts import Phrase
 
 MESSAGES, TOKENS, KEPT, REQUESTS = "messages_a_day", "model_tokens_a_day", "messages_kept", "requests_a_minute"
+ATTACHMENTS, ATTACHMENT_BYTES = "attachments_a_day", "attachment_bytes_a_day"
 MOST = 1_000_000_000_000
 _DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
 _BLOCKS = 50
@@ -16,6 +17,8 @@ _ALLOWED: Mapping[str, str] = {
     TOKENS: "quota_tokens",
     KEPT: "quota_kept",
     REQUESTS: "quota_requests",
+    ATTACHMENTS: "quota_attachments",
+    ATTACHMENT_BYTES: "quota_attachment_bytes",
 }
 
 
@@ -27,6 +30,8 @@ class Quotas:
     model_tokens_a_day: int | None = None
     messages_kept: int | None = None
     requests_a_minute: int | None = None
+    attachments_a_day: int | None = None
+    attachment_bytes_a_day: int | None = None
 
     def overridden(self, limits: Mapping[str, int | None]) -> "Quotas":
         """Return these limits with others in place of some. Names that are unknown, since a newer roomlore wrote them,

@@ -1,6 +1,6 @@
 """The language tools that roomlore needs."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from roomlore.core.attachments import Attachment
@@ -64,6 +64,11 @@ class TenantSummarizer(Summarizer, Protocol):
 
     def for_tenant(self, tenant: str) -> Summarizer:
         """Return one whose tokens count for the quota of this tenant."""
+
+
+ReadAttached = Callable[[Attachment], Awaitable[bytes]]
+"""Return the content of an attachment: of its file, or from its address. Raise `InvalidInput` if it can never be read
+there, and `Unavailable` if it could not be read now."""
 
 
 class Describer(Protocol):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roomlore.services import (
         archives,
+        attachments,
         contexts,
         digest,
         evaluation,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "archives",
+    "attachments",
     "contexts",
     "digest",
     "evaluation",

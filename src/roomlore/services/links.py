@@ -11,14 +11,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 
 from roomlore.core.analysis import with_answered
 from roomlore.core.errors import InvalidInput, NotFound, RoomloreError, describe, unknown_room
 from roomlore.core.intake import check_page
-from roomlore.core.json_values import storable
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import (
     FOLLOWING,
@@ -34,7 +33,7 @@ from roomlore.core.linking.corrections import (
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
-from roomlore.ports.durable import DurableWork, Json, Steps, own_part, submit_noted, work_name
+from roomlore.ports.durable import NOTED_LEASE, DurableWork, Json, NotedRooms, Steps
 from roomlore.ports.shared import Backends, Service
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import THREADS, DueRoom
@@ -45,8 +44,6 @@ _TRIES = 4
 _PIECE = 500
 """So many messages follow to other threads in one transaction."""
 _READ_AT_ONCE = 5_000
-_ROOMS_AT_ONCE = 16
-_LEASE = timedelta(seconds=30)
 _LAST = 2**62
 _CALLER = "caller"
 
@@ -84,7 +81,7 @@ class ThreadMoves(Service):
 
     def __init__(self, backends: Backends, *, durable: DurableWork, background: bool) -> None:
         super().__init__(backends)
-        self._durable = durable
+        self._rooms = NotedRooms(storage=backends.storage, durable=durable, clock=backends.clock, kind=THREADS)
         self._background = background
 
     async def note(self, work: UnitOfWork, room_id: str) -> None:
@@ -93,7 +90,7 @@ class ThreadMoves(Service):
 
     async def left(self, tenant: str, room_id: str) -> int:
         """Return how many messages of the room are left to move, once the work is enqueued."""
-        if not await self._any():
+        if not await self._rooms.any():
             return 0
         if self._background:
             try:
@@ -104,58 +101,22 @@ class ThreadMoves(Service):
 
     async def catch_up(self) -> None:
         """Do now what is noted and not claimed by another process."""
-        while rooms := await self._claim():
+        while rooms := await self._rooms.claim():
             for room in rooms:
                 async for _ in self._moved(room):
                     pass
 
     async def sweep(self) -> list[str]:
-        """Enqueue the noted rooms and return the ids of the work. A room has one piece, which is retried after growing
-        pauses if it failed."""
-        enqueued: list[str] = []
-        while await self._any() and (rooms := await self._claim()):
-            enqueued += [await self._submitted(room) for room in rooms]
-        return enqueued
+        """Enqueue the noted rooms and return the ids of the work."""
+        return await self._rooms.sweep()
 
     async def work(self, steps: Steps, arguments: Json) -> None:
         """Move the messages of one room, as durable work, until it is no longer noted."""
         done, here = 0, {"tenant": arguments["tenant"], "room_id": arguments["room_id"]}
-        while rooms := await self._noted(**here):
+        while rooms := await self._rooms.noted(**here):
             async for count, left in self._moved(rooms[0]):
                 done += count
                 await steps.report(f"{done} messages moved to their threads, {left} left")
-
-    async def _submitted(self, room: DueRoom) -> str:
-        here = {"tenant": room.tenant, "room_id": room.room_id}
-
-        async def is_due() -> bool:
-            return own in [own_part(noted, THREADS) for noted in await self._noted(**here)]
-
-        own = own_part(room, THREADS)
-        return await submit_noted(
-            self._durable,
-            THREADS,
-            work_id=work_name(room.tenant, THREADS, own),
-            partition=work_name(room.tenant, THREADS, storable(room.room_id)),
-            arguments=here,
-            now=self._clock.now(),
-            is_due=is_due,
-        )
-
-    async def _noted(self, tenant: str, room_id: str) -> list[DueRoom]:
-        async with self._storage.reading(tenant) as work:
-            return await work.progress.noted(work=THREADS, room_id=room_id)
-
-    async def _any(self) -> bool:
-        async with self._storage.reading() as work:
-            return await work.progress.any_noted(work=THREADS)
-
-    async def _claim(self) -> Sequence[DueRoom]:
-        now = self._clock.now()
-        async with self._storage.writing() as work:
-            return await work.progress.claim_rooms(
-                work=THREADS, now=now, lease_until=now + _LEASE, limit=_ROOMS_AT_ONCE
-            )
 
     async def _moved(self, room: DueRoom) -> AsyncIterator[tuple[int, int]]:
         """Move messages piece by piece, and yield how many a piece moved and how many are left. Read the room again
@@ -166,7 +127,7 @@ class ThreadMoves(Service):
                     if await work.rooms.lock_known(room_id=room.room_id) is None:
                         break
                     moved = await work.messages.follow(room_id=room.room_id, arrivals=arrivals[start : start + _PIECE])
-                    await work.progress.put_off(room=room, work=THREADS, until=self._clock.now() + _LEASE)
+                    await work.progress.put_off(room=room, work=THREADS, until=self._clock.now() + NOTED_LEASE)
                 yield moved, max(0, len(arrivals) - start - _PIECE)
         async with self._storage.writing() as work:
             await work.progress.done(room=room, work=THREADS)

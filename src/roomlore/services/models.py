@@ -22,6 +22,7 @@ from roomlore.core.chat import (
     ProviderStatus,
     Usage,
     all_failed,
+    words_in,
 )
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound, RoomloreError, describe
 from roomlore.core.prompt import neutral
@@ -145,7 +146,8 @@ class ModelTrial:
 class ModelService:
     """Models by the ids of the registry. `client`: None if the extra is not installed. `keys`: API keys by environment
     variable. `quotas`: those of the tenants that requests name; None: nothing is counted. `tokens`: counts what a
-    provider reports no tokens of."""
+    provider reports no tokens of. `trials`: the test requests of models that are asked about something else than
+    words."""
 
     def __init__(
         self,
@@ -158,8 +160,10 @@ class ModelService:
         timeout_seconds: float,
         quotas: QuotaChecks | None = None,
         tokens: TokenCounter | None = None,
+        trials: Mapping[str, ChatRequest] | None = None,
     ) -> None:
         self._quotas = quotas
+        self._trials = trials or {}
         self._tokens = tokens
         self._registry = registry
         self._client = client
@@ -309,7 +313,7 @@ class ModelService:
             return
         tokens = call.usage.input_tokens + call.usage.output_tokens
         if not tokens and call.begun and self._tokens is not None:
-            prompts = [json.dumps(message, ensure_ascii=False, default=str) for message in request.messages]
+            prompts = [json.dumps(words_in(message), ensure_ascii=False, default=str) for message in request.messages]
             tokens = sum(self._tokens.count([*prompts, "".join(texts)]))
         await self._quotas.charge_tokens(request.tenant, tokens)
 
@@ -375,7 +379,7 @@ class ModelService:
             error = self._missing([offer])
         else:
             try:
-                answer = await self._once(offer, _TEST, self._timeout_seconds, None)
+                answer = await self._once(offer, self._trials.get(entry.model_id, _TEST), self._timeout_seconds, None)
                 text, usage = answer.text, answer.usage
             except ModelUnavailable as problem:
                 error = str(problem)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
-from roomlore.core.errors import QuotaExceeded, StorageUnavailable, describe
+from roomlore.core.errors import InvalidInput, QuotaExceeded, StorageUnavailable, describe
 from roomlore.core.quotas import (
+    ATTACHMENT_BYTES,
+    ATTACHMENTS,
     KEPT,
     LIMITS,
     MESSAGES,
@@ -37,7 +39,6 @@ _MOST_LABELS = 100
 OTHERS = "_others"
 """The label of the tenants beyond the first hundred with a limit, so that the number of series is bounded."""
 Limits = Mapping[str, int | None]
-COUNTED = (MESSAGES, TOKENS, KEPT, REQUESTS)
 
 
 class OwnLimits(TypedDict, total=False):
@@ -47,6 +48,8 @@ class OwnLimits(TypedDict, total=False):
     model_tokens_a_day: int | None
     messages_kept: int | None
     requests_a_minute: int | None
+    attachments_a_day: int | None
+    attachment_bytes_a_day: int | None
 
 
 @dataclass(slots=True)
@@ -146,11 +149,34 @@ class QuotaKeeper(Service):
         except StorageUnavailable as error:
             self._warn("tokens of models are counted later", error)
 
-    async def standings(self, tenant: str) -> list[Standing]:
-        """Return how much of each limit is used. Requests are counted in blocks of a fiftieth of their limit."""
-        return await self._standings(tenant, await self.of(tenant), COUNTED)
+    async def check_attachments(self, tenant: str) -> None:
+        """Raise `QuotaExceeded` if the tenant may have no attachment described today."""
+        await self._check_all(tenant, (ATTACHMENTS, ATTACHMENT_BYTES))
 
-    async def _standings(self, tenant: str, quotas: Quotas, names: tuple[str, ...]) -> list[Standing]:
+    async def charge_attachment(self, tenant: str, size: int, *, times: int = 1) -> None:
+        """Count an attachment of so many bytes that a model is asked about, or take it back with -1 `times`. Raise
+        `QuotaExceeded`, and count nothing, if it is too much for today, `InvalidInput` if it is too much for any
+        day."""
+        quotas, now = await self.of(tenant), self._clock.now()
+        async with self._storage.writing(tenant, brief=True) as work:
+            for name, amount in ((ATTACHMENTS, times), (ATTACHMENT_BYTES, times * size)):
+                most = getattr(quotas, name)
+                if most is None:
+                    continue
+                if amount > most > 0:
+                    raise InvalidInput("attachment_too_long", most=most)
+                used = await work.tenants.count(name=name, period=period_of(name, now)[0], amount=amount)
+                if used > most and amount > 0:
+                    raise self._refused(tenant, name, used - amount, amount, most)
+                self._tell(tenant, name, used, most)
+
+    async def standings(self, tenant: str) -> list[Standing]:
+        """Return how much of each limit is used. Requests are counted in blocks of a fiftieth of their limit. Limits of
+        attachments are left out where there are none."""
+        quotas = await self.of(tenant)
+        return await self._standings(tenant, quotas, [name for name in LIMITS if _is_shown(name, quotas)])
+
+    async def _standings(self, tenant: str, quotas: Quotas, names: Sequence[str]) -> list[Standing]:
         limited = [name for name in names if getattr(quotas, name) is not None]
         now = self._clock.now()
         used: dict[str, int] = {}
@@ -250,6 +276,10 @@ class QuotaKeeper(Service):
         return tenant if tenant in self._labels else OTHERS
 
 
+def _is_shown(name: str, quotas: Quotas) -> bool:
+    return name not in (ATTACHMENTS, ATTACHMENT_BYTES) or getattr(quotas, name) is not None
+
+
 class QuotaService(Service):
     """The quotas of one tenant."""
 
@@ -278,8 +308,8 @@ class QuotaService(Service):
 
     async def set(self, **limits: Unpack[OwnLimits]) -> Mapping[str, int | None]:
         """Give the tenant limits of its own, in place of those of the settings: `messages_a_day`, `model_tokens_a_day`,
-        `messages_kept` and `requests_a_minute`; None is no limit. Return all that it has of its own.
-        Other processes know them within ten seconds. Raise `InvalidInput`.
+        `messages_kept`, `requests_a_minute`, `attachments_a_day` and `attachment_bytes_a_day`; None is no limit. Return
+        all that it has of its own. Other processes know them within ten seconds. Raise `InvalidInput`.
         """
         given: dict[str, Any] = dict(limits)
         check_limits(given)

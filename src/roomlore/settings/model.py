@@ -14,6 +14,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.ports.backends import KINDS, Backend, Kind, Section
 from roomlore.settings.registry import backend_sections, backends_of
 from roomlore.settings.sections import (
+    AttachmentSettings,
     ContextSettings,
     DatabaseSettings,
     DigestSettings,
@@ -61,6 +62,7 @@ class Settings(BaseModel):
     work: WorkSettings
     replies: ReplySettings
     recall: RecallSettings
+    attachments: AttachmentSettings
     limits: LimitSettings
     quotas: QuotaSettings
     retention: RetentionSettings
@@ -128,8 +130,10 @@ class Settings(BaseModel):
         for name, model in (
             ("evolve_model", self.evolution.evolve_model),
             ("digest_model", self.digests.digest_model),
+            ("caption_model", self.attachments.caption_model),
+            ("transcript_model", self.attachments.transcript_model),
         ):
-            if model != EVOLVE_MODEL and registry.find(model) is None:
+            if model not in ("", EVOLVE_MODEL) and registry.find(model) is None:
                 raise InvalidInput("setting_model_unknown", name=name, model=f"{model!r:.80}")
         for kind in KINDS:
             name = self.named(kind)

@@ -14,7 +14,7 @@ from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
-from roomlore.core.quotas import MOST, Quotas
+from roomlore.core.quotas import ATTACHMENT_BYTES, ATTACHMENTS, LIMITS, MOST, Quotas
 from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.ports.backends import DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
 from roomlore.settings import sources
@@ -33,6 +33,9 @@ def _checked_cron(value: str) -> str:
     if value.strip():
         Cron(value, ZoneInfo("UTC"))
     return value.strip()
+
+
+_CronTimes = Annotated[str, AfterValidator(_checked_cron)]
 
 
 def _one_of(name: str, known: Iterable[str]) -> str:
@@ -247,7 +250,7 @@ class EvolutionSettings(Section):
     evolve_model: str = setting(
         EVOLVE_MODEL, "The model that evolves what is remembered of groups and people.", form="a model's name"
     )
-    evolve_schedule: str = setting(
+    evolve_schedule: _CronTimes = setting(
         "0 2 * * *",
         "When groups with enough new messages evolve by themselves, in time_zone; empty: never.",
         form="a cron expression of five fields, or nothing",
@@ -259,11 +262,6 @@ class EvolutionSettings(Section):
         0.3, "Share of the memories that an evolution may delete; one at least.", ge=0, le=1
     )
     most_memories: Whole = setting(30, "Memories of a group from which an evolution must merge.", ge=1, le=200)
-
-    @field_validator("evolve_schedule")
-    @classmethod
-    def _cron(cls, value: str) -> str:
-        return _checked_cron(value)
 
 
 class DigestSettings(Section):
@@ -278,7 +276,7 @@ class DigestSettings(Section):
         "Have digest_model write titles of threads in the background, if one of its providers has a key; off: a title "
         "is made of the thread's own sentences.",
     )
-    digest_schedule: str = setting(
+    digest_schedule: _CronTimes = setting(
         "",
         "When the digests of rooms are sent to digest_webhook, in time_zone, such as `0 6 * * *`; empty: never.",
         form="a cron expression of five fields, or nothing",
@@ -297,11 +295,6 @@ class DigestSettings(Section):
     digest_webhook_private: bool = setting(
         False, "Allow a webhook at a private address, and http; off: only https on the public internet."
     )
-
-    @field_validator("digest_schedule")
-    @classmethod
-    def _cron(cls, value: str) -> str:
-        return _checked_cron(value)
 
     @model_validator(mode="after")
     def _webhook(self) -> "DigestSettings":
@@ -383,73 +376,94 @@ class LimitSettings(Section):
     max_page: Whole = setting(1000, "Maximum number of items in one page.", ge=1, le=10_000)
 
 
-_LIMIT_FORM = f"a whole number from 0 to {MOST}, or none"
+def _split(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+_ReadKind = Literal["picture", "sticker", "voice", "video"]
+
+
+class AttachmentSettings(Section):
+    """What models say of the attachments of messages that are added; imports have a describer of their own."""
+
+    section: ClassVar[str] = "attachments"
+    caption_model: str = setting(
+        "",
+        "The model of `models` that says what pictures show; empty: pictures are left as they are.",
+        form="a model's name",
+    )
+    transcript_model: str = setting(
+        "",
+        "The model of `models` that writes down what is said in voice messages; empty: they are left as they are.",
+        form="a model's name",
+    )
+    attachment_kinds: Annotated[tuple[_ReadKind, ...], BeforeValidator(_split)] = setting(
+        ("picture", "voice"),
+        "The kinds of attachments that are read.",
+        form="some of picture, sticker, voice and video, as a list or separated by commas",
+    )
+    attachment_folder: str = setting(
+        "", "The folder below which `file` of an attachment is read; empty: no file is.", form="a path, or nothing"
+    )
+    attachment_private: bool = setting(
+        False, "Also fetch attachments from private addresses; off: only from the public internet."
+    )
+    max_attachment_bytes: Whole = setting(
+        10_485_760, "Longest attachment that is read, in bytes.", ge=1024, le=67_108_864
+    )
+
+    @property
+    def read(self) -> tuple[_ReadKind, ...]:
+        """The kinds of attachments that a model reads."""
+        models = {"picture": self.caption_model, "sticker": self.caption_model}
+        return tuple(kind for kind in self.attachment_kinds if models.get(kind, self.transcript_model))
+
+
+def _limit(default: int | None, description: str) -> Any:
+    return setting(
+        default, f"{description}; none: any number.", form=f"a whole number from 0 to {MOST}, or none", ge=0, le=MOST
+    )
 
 
 class QuotaSettings(Section):
     """Limits of a tenant. `roomlore tenants limit` gives one tenant other limits."""
 
     section: ClassVar[str] = "quotas"
-    quota_messages_a_day: Whole | None = setting(
-        None,
-        "Maximum number of messages that a tenant may add in a day of UTC; none: any number.",
-        form=_LIMIT_FORM,
-        ge=0,
-        le=MOST,
+    quota_messages_a_day: Whole | None = _limit(
+        None, "Maximum number of messages that a tenant may add in a day of UTC"
     )
-    quota_model_tokens_a_day: Whole | None = setting(
-        None,
-        "Maximum number of model tokens, sent and received, that a tenant may use in a day of UTC; none: any number.",
-        form=_LIMIT_FORM,
-        ge=0,
-        le=MOST,
+    quota_model_tokens_a_day: Whole | None = _limit(
+        None, "Maximum number of model tokens, sent and received, that a tenant may use in a day of UTC"
     )
-    quota_messages_kept: Whole | None = setting(
-        None, "Maximum number of messages that a tenant may keep; none: any number.", form=_LIMIT_FORM, ge=0, le=MOST
+    quota_messages_kept: Whole | None = _limit(None, "Maximum number of messages that a tenant may keep")
+    quota_requests_a_minute: Whole | None = _limit(None, "Most HTTP requests that a tenant may send in a minute")
+    quota_attachments_a_day: Whole | None = _limit(
+        500, "Most attachments that models describe for a tenant in a day of UTC, if they do"
     )
-    quota_requests_a_minute: Whole | None = setting(
-        None,
-        "Most HTTP requests that a tenant may send in a minute; none: any number.",
-        form=_LIMIT_FORM,
-        ge=0,
-        le=MOST,
+    quota_attachment_bytes_a_day: Whole | None = _limit(
+        536_870_912, "Most bytes of attachments that models read for a tenant in a day of UTC, if they do"
     )
 
-    def limits(self) -> Quotas:
-        """Return the limits of a tenant that has none of its own."""
-        return Quotas(
-            messages_a_day=self.quota_messages_a_day,
-            model_tokens_a_day=self.quota_model_tokens_a_day,
-            messages_kept=self.quota_messages_kept,
-            requests_a_minute=self.quota_requests_a_minute,
-        )
+    def limits(self, *, attachments: bool = False) -> Quotas:
+        """Return the limits of a tenant that has none of its own. `attachments`: True if models describe them."""
+        given = {name: getattr(self, f"quota_{name}") for name in LIMITS}
+        return Quotas(**given if attachments else {**given, ATTACHMENTS: None, ATTACHMENT_BYTES: None})
+
+
+def _days(what: str) -> Any:
+    form = "a whole number from 1 to 36500, or none"
+    return setting(None, f"Days after which {what}; none: never.", form=form, ge=1, le=36_500)
 
 
 class RetentionSettings(Section):
     """Days after which messages and records are archived or deleted."""
 
     section: ClassVar[str] = "retention"
-    retain_messages_days: Whole | None = setting(
-        None,
-        "Days after which messages are archived: written to a file, and erased in the database; none: never.",
-        form="a whole number from 1 to 36500, or none",
-        ge=1,
-        le=36_500,
-    )
-    retain_answers_days: Whole | None = setting(
-        None,
-        "Days after which the raw answers of models are removed from the records of evolutions; none: never.",
-        form="a whole number from 1 to 36500, or none",
-        ge=1,
-        le=36_500,
-    )
+    retain_messages_days: Whole | None = _days("messages are archived: written to a file, and erased in the database")
+    retain_answers_days: Whole | None = _days("the raw answers of models are removed from the records of evolutions")
     archive_folder: str = setting(
         "roomlore-archives", "The folder of the archives; back it up with the database.", form="a path"
     )
-
-
-def _split(value: Any) -> Any:
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 class ServerSettings(Section):

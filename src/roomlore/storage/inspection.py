@@ -17,6 +17,7 @@ from roomlore.storage.migrations.first_version import FIRST
 from roomlore.storage.opening import OF_ROOMS, file_of, open_as_it_is, parse, taken
 from roomlore.storage.schema import metadata
 from roomlore.storage.store import Storage
+from roomlore.storage.values import ATTACHMENTS
 
 _TABLES = {
     "sqlite": Statement(
@@ -128,6 +129,7 @@ async def _look(storage: Storage, url: URL, now: Callable[[], datetime]) -> Data
         write_ms=write_ms,
         skew_seconds=skew,
         has_keys=version == HEAD and await _has_keys(storage),
+        attachments_wait=version == HEAD and await _any_attachments(storage),
         offers=frozenset({"sql", "pgvector"} if has_pgvector else {"sql"}),
     )
 
@@ -148,6 +150,11 @@ async def _skew(sql: Connection, now: Callable[[], datetime]) -> float:
 async def _has_keys(storage: Storage) -> bool:
     async with storage.reading() as uow:
         return await uow.keys.any()
+
+
+async def _any_attachments(storage: Storage) -> bool:
+    async with storage.reading() as uow:
+        return await uow.progress.any_noted(work=ATTACHMENTS)
 
 
 def _check_folder(path: Path) -> None:

@@ -187,6 +187,7 @@ _OF_ROOM = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here).order_
 _BEGIN = Statement(_begin)
 _MOVE = Statement(_move)
 _BEHIND = Statement(_behind)
+_DROP = Statement(lambda: delete(_w).where(_here, _w.c.name == bindparam("its_name")))
 
 
 class Watermarks(Repository):
@@ -215,6 +216,11 @@ class Watermarks(Repository):
         else:
             rows = await self._sql.fetch(_MOVE, its_name=name, new_arrival=arrival, was=was, now=at, **here)
         return bool(rows)
+
+    async def drop_mark(self, *, room_id: str, name: str) -> None:
+        """Remove the mark, if there is one. Only while writing."""
+        self._locks.check_writing()
+        await self._sql.fetch(_DROP, tenant=self._tenant, room_id=room_id, its_name=name)
 
     async def rooms_behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
         """Return rooms of all tenants with at least `least` arrivals above the named mark (deleted messages count too),

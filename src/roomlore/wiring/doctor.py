@@ -72,6 +72,7 @@ def external_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool,
             slow_ms=1000 if embed and settings.candidates(EMBEDDERS) else None,
         ),
         *_backends(settings, clock, timeout_seconds),
+        Probe("attachments", lambda: _attachments(settings, clock)),
         Probe("oauth", lambda: _issuer(settings, timeout_seconds), slow_ms=2000),
         *_providers(settings, timeout_seconds),
     ]
@@ -114,6 +115,19 @@ async def _backend(
         return [Finding(backend.name, "warn", say("vectors.idle"), say("vectors.idle.do"))]
     assert backend.probe is not None
     return await backend.probe(settings.of(backend), host, seconds)
+
+
+async def _attachments(settings: Settings, clock: Clock) -> Sequence[Finding]:
+    if not settings.attachments.read:
+        return [Finding("attachments", "ok", say("attachments.off"))]
+    async with AsyncExitStack() as closing:
+        models = make_models(settings, clock=clock, telemetry=PrometheusTelemetry(clock), closing=closing)
+        named = filter(None, (settings.attachments.caption_model, settings.attachments.transcript_model))
+        mute = [model for model in named if not await models.has_provider(model)]
+    if mute:
+        state = say("attachments.mute", models=", ".join(mute))
+        return [Finding("attachments", "fail", state, say("attachments.mute.do"))]
+    return [Finding("attachments", "ok", say("attachments.on", kinds=", ".join(settings.attachments.read)))]
 
 
 async def _issuer(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:
@@ -307,6 +321,8 @@ async def _database(settings: Settings, clock: Clock) -> list[Finding]:
     named = backends_of(VECTORS).get(store)
     if named is not None and named.in_database and store not in look.offers:
         findings.append(Finding("vectors", "fail", say("vectors.none", name=store), say("vectors.none.do", name=store)))
+    if look.attachments_wait:
+        findings.append(Finding("attachments", "ok", say("attachments.wait"), say("attachments.wait.do")))
     if not is_loopback(settings.server.host) and not look.has_keys:
         findings.append(Finding("keys", "fail", say("keys.none", host=settings.server.host), say("keys.none.do")))
     return findings

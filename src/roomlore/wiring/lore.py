@@ -272,6 +272,7 @@ class Lore:
             ingest=ingest,
             limits=shared.limits,
             due=shared.indexing.due,
+            edits=shared.edits_due,
             search=self._search,
             search_rooms=self._searching(RoomsSearch),
             model=shared.model,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.telemetry import PrometheusTelemetry
-from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
+from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry, trials
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits
 from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind, PromptServer
@@ -109,6 +109,7 @@ def make_models(
     else:
         closing.push_async_callback(client.close)
     return ModelService(
+        trials=trials(settings.attachments.caption_model, settings.attachments.transcript_model),
         registry=registry,
         client=client,
         keys=settings.environment_keys(registry.key_variables()),

@@ -36,7 +36,7 @@ from roomlore.services.quotas import QuotaKeeper
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.storage import Storage
-from roomlore.storage.values import DELETING, FORGETTING, THREADS
+from roomlore.storage.values import ATTACHMENTS, DELETING, FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
 from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_recalls, make_replies, make_sessions
@@ -46,6 +46,7 @@ from roomlore.wiring.work import (
     expire_usage,
     expire_work,
     make_archiver,
+    make_attachments,
     make_durable,
     make_evolutions,
     make_extraction,
@@ -305,12 +306,23 @@ class Resources(Common):
         return make_memory_search(self, self.indexing)
 
     @cached_property
+    def attachments(self) -> services.attachments.Attachments | None:
+        return make_attachments(self, self.durable, self.models, self.quotas, self.indexing.due)
+
+    @cached_property
+    def edits_due(self) -> DueWork:
+        """The work that edited messages make due."""
+        if self.attachments is None:
+            return self.indexing.due
+        return services.messages.AllDue(self.indexing.due, self.attachments)
+
+    @cached_property
     def due(self) -> DueWork:
         """The work that new messages make due."""
         if not self.settings.evolution.extract_every:
-            return self.indexing.due
+            return self.edits_due
         replies = services.extraction.RepliesDue(clock=self.clock, jobs=self.jobs)
-        return services.messages.AllDue(self.indexing.due, replies)
+        return services.messages.AllDue(self.edits_due, replies)
 
     @cached_property
     def imports_due(self) -> DueWork:
@@ -328,6 +340,7 @@ class Resources(Common):
                 else {}
             ),
             THREADS: self.moves.sweep,
+            **({ATTACHMENTS: self.attachments.sweep} if self.attachments is not None else {}),
             services.evolution.EVOLUTION: self.evolutions.schedule.sweep,
             services.sessions.SUMMARY: self.summaries.sweep,
             **({digest.DIGEST: self.nightly.sweep} if self.settings.digests.digest_schedule else {}),
@@ -369,7 +382,7 @@ async def make_resources(
     closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
-    quotas = QuotaKeeper(common, usual=settings.quotas.limits())
+    quotas = QuotaKeeper(common, usual=settings.quotas.limits(attachments=bool(settings.attachments.read)))
     models = make_models(
         settings,
         clock=clock,

@@ -15,6 +15,7 @@ from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.webhook import HttpWebhook
+from roomlore.core.attachments import undescribed
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
@@ -23,6 +24,7 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts
+from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.shared import Backends
 from roomlore.ports.verbs import DueWork
 from roomlore.services.contexts import UsageExpiry
@@ -31,7 +33,7 @@ from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
 from roomlore.storage import Storage
 from roomlore.storage.inspection import compact_database
-from roomlore.storage.values import DELETING, FORGETTING, THREADS
+from roomlore.storage.values import ATTACHMENTS, DELETING, FORGETTING, THREADS
 from roomlore.wiring.indexing import Indexing
 from roomlore.wiring.models import Common, define, host_of, opened, usable
 
@@ -221,6 +223,37 @@ def make_titles(common: Common, durable: DurableWork, models: ModelService) -> s
     if common.background and settings.digests.model_titles:
         common.jobs.handle(services.digest.TITLES, titles.sweep, every_seconds=_TITLES_SWEEP_SECONDS)
     return titles
+
+
+def make_attachments(
+    common: Common, durable: DurableWork, models: ModelService, quotas: QuotaChecks, vectors: DueWork
+) -> services.attachments.Attachments | None:
+    """Return what describes the attachments of messages; None if none are. Nothing is read yet."""
+    settings = common.settings.attachments
+    if not settings.read:
+        return None
+    from roomlore.adapters.attached import AttachedFiles  # for attachments alone
+
+    folder = Path(settings.attachment_folder) if settings.attachment_folder else None
+    files = AttachedFiles(folder=folder, private=settings.attachment_private, most=settings.max_attachment_bytes)
+    attachments = services.attachments.Attachments(
+        common,
+        durable=durable,
+        left=partial(undescribed, kinds=settings.read, files=folder is not None),
+        read=files.read,
+        describer=services.attachments.ModelDescriber(
+            models=models,
+            prompts=PackagedPrompts(),
+            captions=settings.caption_model,
+            transcripts=settings.transcript_model,
+        ),
+        quotas=quotas,
+        vectors=vectors,
+    )
+    define(common, durable, ATTACHMENTS, attachments.work)
+    if common.background:
+        common.jobs.handle(ATTACHMENTS, attachments.sweep, every_seconds=_SWEEP_SECONDS)
+    return attachments
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:

@@ -19,8 +19,9 @@ _NAMED = {"id": "chatcmpl-1", "created": 1, "model": "scripted"}
 class Asked:
     """A request that arrived. Times are seconds of the event loop's clock.
 
-    `headers`: names in lower case. `answered_at`: the time when the last byte of the answer was sent; `left_at`: the
-    time when the client was found to have closed the connection before that.
+    `headers`: names in lower case. `body`: of a form, such as that of a recording, its bytes as `form`. `answered_at`:
+    the time when the last byte of the answer was sent; `left_at`: the time when the client was found to have closed the
+    connection before that.
     """
 
     path: str
@@ -212,6 +213,7 @@ Answering = Callable[[Asked], Reply | Awaitable[Reply]]
 Script = Sequence[Reply] | Answering
 
 _LOOK_SECONDS = 0.005
+_TRANSCRIPTIONS = "/audio/transcriptions"
 _STREAM = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
 
 
@@ -262,7 +264,7 @@ class ModelServer(LoopbackServer):
         return Says(text=reply) if isinstance(reply, str) else reply
 
     async def _send(self, writer: asyncio.StreamWriter, request: Asked) -> bool:
-        if not request.path.endswith("/chat/completions"):
+        if not request.path.endswith(("/chat/completions", _TRANSCRIPTIONS)):
             return await _whole(writer, b'{"object": "list", "data": []}', status=404)
         answer = await self._next(request)
         if isinstance(answer, Drops):
@@ -274,6 +276,8 @@ class ModelServer(LoopbackServer):
             return await _whole(writer, problem(answer, request), status=answer.status, headers=answer.headers)
         if isinstance(answer, Sends):
             return await _unchanged(writer, answer)
+        if request.path.endswith(_TRANSCRIPTIONS):
+            return await _whole(writer, _dump({"text": _text(answer)}))
         return await (_streamed(writer, answer, request) if request.streaming else _answered(writer, answer))
 
 
@@ -292,6 +296,8 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
 
 
 def _object(content: bytes) -> dict[str, Any]:
+    if content.startswith(b"--"):
+        return {"form": content}
     parsed = json.loads(content) if content else {}
     return parsed if isinstance(parsed, dict) else {}
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from roomlore.adapters.chat import errors
-from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, FinishReason, Offer, ToolCall, Usage
+from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, FinishReason, Offer, Recording, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, InvalidInput, ModelUnavailable
 from roomlore.ports.coordination import Clock
 
@@ -279,6 +279,8 @@ class OpenAIChat:
         self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float
     ) -> ChatAnswer:
         await self._load()
+        if request.recording is not None:
+            return await self._transcript(offer, request.recording, key, timeout_seconds)
         assembly, text = Assembly(), ""
         with self._explaining(offer, timeout_seconds):
             async with asyncio.timeout(timeout_seconds):
@@ -287,6 +289,23 @@ class OpenAIChat:
                         text += assembly.take(event)[0]
             assembly.check()
         return ChatAnswer(text=text, **_ending(offer, assembly))
+
+    async def _transcript(self, offer: Offer, recording: Recording, key: str | None, seconds: float) -> ChatAnswer:
+        """Return what is said in the recording, "" if nothing is."""
+        file = recording.name, recording.content, recording.media_type
+        with self._explaining(offer, seconds):
+            async with asyncio.timeout(seconds):
+                asking = self._wire.asking(offer, offer.options, key=key, seconds=seconds, file=file)
+                async with asking as response, aclosing(response.aiter_bytes()) as parts:
+                    answer = parse(await whole(parts))
+            if not isinstance(answer.get("text"), str):
+                raise BadModelOutput("answer_json_unusable")
+        return ChatAnswer(
+            text=answer["text"],
+            usage=_usage(answer.get("usage")) or Usage(),
+            provider=offer.provider.name,
+            model_id=offer.model_id,
+        )
 
     async def stream(
         self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float

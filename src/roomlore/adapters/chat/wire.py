@@ -29,16 +29,25 @@ class Wire:
 
     @asynccontextmanager
     async def asking(
-        self, offer: Offer, body: Mapping[str, Any], *, key: str | None, seconds: float
+        self,
+        offer: Offer,
+        body: Mapping[str, Any],
+        *,
+        key: str | None,
+        seconds: float,
+        file: tuple[str, bytes, str] | None = None,
     ) -> AsyncIterator[httpx2.Response]:
-        """Yield the head of the answer, with the body still unread. The connection is closed at the end unless the body
-        was read completely. Raises `ModelUnavailable` without the error that caused it, which quotes the provider."""
+        """Yield the head of the answer, with the body still unread. `file`: the name, the bytes and the media type of a
+        recording that is to be written down. The connection is closed at the end unless the body was read completely.
+        Raises `ModelUnavailable` without the error that caused it, which quotes the provider."""
         failure: ModelUnavailable
         try:
             client = self._client(offer, key)
-            async with client.chat.completions.with_streaming_response.create(
+            own: dict[str, Any] = {"messages": []} if file is None else {"file": file, "response_format": "json"}
+            place: Any = client.chat.completions if file is None else client.audio.transcriptions
+            async with place.with_streaming_response.create(
                 model=offer.model_id,
-                messages=[],
+                **own,
                 extra_body=body,
                 extra_headers={} if key else {"Authorization": openai.Omit()},
                 timeout=httpx2.Timeout(None, connect=min(seconds, _CONNECT_SECONDS)),

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from roomlore.core.analysis import Participants, analyse, with_answered
+from roomlore.core.analysis import read_anew, with_answered
 from roomlore.core.attachments import counted_text
 from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import (
@@ -30,6 +30,7 @@ from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
 from roomlore.ports.shared import Backends, Service
+from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.planning import by_room, in_thread_if_large, report_of, weight
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class MessageService(Service):
-    """The messages of one tenant."""
+    """The messages of one tenant. `due`, `edits`: the work that deleted messages, and edited ones, make due."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class MessageService(Service):
         ingest: Ingest,
         limits: Limits,
         due: VectorsDue,
+        edits: DueWork,
         search: MessageSearch,
         search_rooms: RoomsSearch,
         model: LinkModel,
@@ -71,6 +73,7 @@ class MessageService(Service):
         self._ingest = ingest
         self._limits = limits
         self._due = due
+        self._edits = edits
         self._search = search
         self._search_rooms = search_rooms
         self._model = model
@@ -289,17 +292,14 @@ class MessageService(Service):
             )
             check([message], self._limits)
             people = await work.rooms.participants(room_id=room_id)
-            read = partial(self._read_anew, entry, message, people)
-            changed = await in_thread_if_large(weight([message]) + len(people), read)
+            changed = await in_thread_if_large(
+                weight([message]) + len(people),
+                lambda: read_anew(entry, message, people, self._tokens.count([counted_text(message)])[0]),
+            )
             await work.messages.replace(room_id=room_id, entries=[changed])
-            await self._due.note(work, room_id, [changed])
-        self._due.announce()
+            await self._edits.note(work, room_id, [changed])
+        self._edits.announce()
         return changed.message
-
-    def _read_anew(self, entry: Entry, message: StoredMessage, people: Mapping[str, str]) -> Entry:
-        message = replace(message, tokens=self._tokens.count([counted_text(message)])[0])
-        features = analyse(message, Participants.of(people), entry.features.partners)
-        return replace(entry, message=message, features=features)
 
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
         """Empty and hide these messages; return how many existed. Their ids stay taken. Deleting them again changes

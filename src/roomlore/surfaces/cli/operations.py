@@ -202,41 +202,25 @@ def _standing_line(tenant: str, standing: Standing) -> list[str]:
     ]
 
 
+def _limit(what: str) -> Any:
+    return typer.Option(
+        help=f"{what} A whole number, `none` for no limit, or `usual` for that of the settings.",
+    )
+
+
 @tenants_app.command("limit")
 def set_limits(
     ctx: typer.Context,
-    messages_a_day: Annotated[
-        str | None,
-        typer.Option(
-            help="Messages that it may add in a day. A whole number, `none` for no limit, or "
-            "`usual` for that of the settings."
-        ),
-    ] = None,
-    model_tokens_a_day: Annotated[
-        str | None,
-        typer.Option(
-            help="Tokens of models that it may use in a day. A whole number, `none` for no limit, or "
-            "`usual` for that of the settings."
-        ),
-    ] = None,
-    messages_kept: Annotated[
-        str | None,
-        typer.Option(
-            help="Messages that it may keep. A whole number, `none` for no limit, or `usual` for that of the settings."
-        ),
-    ] = None,
-    requests_a_minute: Annotated[
-        str | None,
-        typer.Option(
-            help="HTTP requests that it may send in a minute. A whole number, `none` for no limit, or "
-            "`usual` for that of the settings."
-        ),
-    ] = None,
+    messages_a_day: Annotated[str | None, _limit("Messages that it may add in a day.")] = None,
+    model_tokens_a_day: Annotated[str | None, _limit("Tokens of models that it may use in a day.")] = None,
+    messages_kept: Annotated[str | None, _limit("Messages that it may keep.")] = None,
+    requests_a_minute: Annotated[str | None, _limit("HTTP requests that it may send in a minute.")] = None,
+    attachments_a_day: Annotated[str | None, _limit("Attachments that models may describe in a day.")] = None,
+    attachment_bytes_a_day: Annotated[str | None, _limit("Bytes of attachments that models may read in a day.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Give the tenant limits of its own, in place of those of the settings; without options show them."""
-    given = (messages_a_day, model_tokens_a_day, messages_kept, requests_a_minute)
-    chosen = {name: value for name, value in zip(LIMITS, given, strict=True) if value is not None}
+    chosen = {name: ctx.params[name] for name in LIMITS if ctx.params[name] is not None}
     usual = [name for name, value in chosen.items() if value == _USUAL_LIMIT]
     own: Any = {name: _limit_in_option(name, value) for name, value in chosen.items() if value != _USUAL_LIMIT}
     check_limits(own)  # before anything is changed
