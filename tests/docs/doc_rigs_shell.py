@@ -195,6 +195,14 @@ def workers(page: Page):
     assert "status      waiting" in told
 
 
+@rig("docs/how-to/grow.md", "docs/how-to/grow.zh.md")
+def grow(page: Page):
+    page.instead["postgresql://roomlore@db/roomlore"] = page.fixture("postgres_url")
+    page.shell("roomlore --db chat.db demo")
+    yield
+    assert "verify" in "".join(page.printed)
+
+
 @rig("docs/how-to/scaling.md")
 def scaling(page: Page):
     """Fewer partitions than a reader takes: each is made for every table and index."""

@@ -42,7 +42,7 @@ NOT_THERE = ("/v1/entities/", "/v2/", "/v1/batch/", "/v1/exports/", "/v1/summary
 NO_SUCCESS = {"GET /", "POST /jobs/{job_id:id}/retry"}
 COMMANDS_LEFT_OUT = {
     *("chat", "doctor", "models test", "reply", "tune"),  # they need a model, labels, or tell of the machine
-    *("archive run", "archive restore", "facts import"),  # they need files
+    *("archive run", "archive restore", "facts import", "move"),  # they need files
     *("jobs show", "jobs retry", "memory revert", "memory forget"),  # HTTP has them
 }
 _ID = re.compile(r"\b[0-9a-f]{32}\b|\bchatcmpl-\w+")

@@ -233,7 +233,7 @@ OF_THE_OPERATOR = {
     *(f"memory {name}" for name in ("revert", "restore", "strength", "delete", "forget")),
     *(f"facts {name}" for name in ("add", "list", "update", "delete", "history", "import")),
     *("tenants limit", "messages delete", "models test", "jobs show", "jobs retry", "usage list", "usage export"),
-    *("usage report", "new bot"),
+    *("usage report", "new bot", "move"),
 }
 """Commands without a viewer: who may open the database sees all of it."""
 

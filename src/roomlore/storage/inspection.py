@@ -165,7 +165,7 @@ def _check_folder(path: Path) -> None:
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.25
-_MERGE_WORDS = "INSERT INTO message_index (message_index) VALUES ('optimize')"
+MERGE_WORDS = "INSERT INTO message_index (message_index) VALUES ('optimize')"
 _EMPTY_LOG = Statement(lambda: text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
 
@@ -175,7 +175,7 @@ async def compact_database(storage: Storage) -> None:
     rows reusable in the tables."""
     async with storage.outside() as connection:
         if connection.dialect.name == "sqlite":
-            await connection.run(_MERGE_WORDS)
+            await connection.run(MERGE_WORDS)
             await connection.run("VACUUM")
             await _empty_log(connection)
         else:

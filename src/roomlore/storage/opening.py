@@ -68,6 +68,8 @@ _COPYING = "database_being_partitioned"
 _TAKEN = "database_names_taken"
 _TOO_OLD = "database_too_old"
 _NEWER = "database_too_new"
+MOVING = "moving"
+"""The stamp of a database that a move is filling (`storage.moving`), in place of a revision."""
 
 
 async def connect(url: str) -> Storage:
@@ -208,8 +210,10 @@ def _pooled(engine: "AsyncEngine") -> Storage:
 def upgrade(connection: Connection) -> None:
     """Make a new database, or run the missing migrations. A database that is up to date costs one short query. The
     connection is in autocommit mode."""
-    if _version(connection) == migrations.HEAD:
+    if (there := _version(connection)) == migrations.HEAD:
         return
+    if there == MOVING:
+        raise StorageUnavailable("database_being_moved")
     _patiently(connection, lambda: _bring_on(connection, to=ADDED))
     if _version(connection) == ADDED:
         fill_rooms(connection, partial(_patiently, connection))

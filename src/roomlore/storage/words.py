@@ -87,7 +87,7 @@ def before(room_key: int) -> str:
 
 def spell_message(message: Message, room_key: int, dialect: Dialect, arrival: int) -> Spelled:
     words = _fitting(list(filter(None, map(SPELLED.__getitem__, indexed_words(message)))))
-    text = " ".join(words) if dialect.name == "sqlite" else _vector_text(words, before(room_key))
+    text = " ".join(words) if dialect.name == "sqlite" else vector_text(words, before(room_key))
     return Spelled(arrival, min(len(words), MAX_LENGTH), text)
 
 
@@ -103,7 +103,7 @@ def _fitting(words: Sequence[str]) -> Sequence[str]:
     return [word for word in words if word in kept]
 
 
-def _vector_text(words: Iterable[str], prefix: str) -> str:
+def vector_text(words: Iterable[str], prefix: str) -> str:
     """Return the words as a tsvector's text: each with as many positions as it has occurrences."""
     return " ".join([f"'{prefix}{word}':{_PLACES[min(count, MAX_COUNT)]}" for word, count in Counter(words).items()])
 
@@ -433,7 +433,7 @@ def _changed_facts(rows: Sequence[Row]) -> FactRows:
     """Return facts in order of arrival, with the deleted ones."""
     columns: list[Sequence[Any]] = list(zip(*sorted(rows, key=itemgetter(0)), strict=True)) or [()] * _FACT_COLUMNS
     *numbers, senders, names, words = columns
-    return _fact_rows([np.array(column, np.int64) for column in numbers], senders, names, list(map(_plain, words)))
+    return _fact_rows([np.array(column, np.int64) for column in numbers], senders, names, list(map(words_in, words)))
 
 
 def _all_facts(row: Row) -> FactRows:
@@ -444,7 +444,7 @@ def _all_facts(row: Row) -> FactRows:
     kept = np.flatnonzero(deleted == 0)
     numbers = [column[kept] for column in (arrivals, sent_at, roles, deleted, *about, lengths)]
     senders, names = (_at(order[kept], read_texts(text)) for text in row[4:6])
-    words = [list(map(_plain, _at(words_order[kept], read_texts(text)))) for text in row[13:]]
+    words = [list(map(words_in, _at(words_order[kept], read_texts(text)))) for text in row[13:]]
     return _fact_rows(numbers, senders, names, words[0] if words else None)
 
 
@@ -472,7 +472,7 @@ def _fact_rows(
     )
 
 
-def _plain(words: str) -> str:
+def words_in(words: str) -> str:
     """Return a message's words without the form of a tsvector, in which each has as many places as it occurs."""
     if not words.startswith("'"):
         return words

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import func, select, text
 
 from roomlore.adapters.vectors import rows
@@ -168,6 +167,7 @@ class VectorCache:
         self.nbytes -= self._sizes.pop(key)
 
 
+_STORED = np.dtype("<f2")
 _SLACK = np.float32(1e-5)
 """More than the error of a float32 product of vectors of length 1."""
 _ONE_BY_ONE = 4
@@ -186,6 +186,12 @@ def of_length_one(vectors: Vectors, dimensions: int) -> Vectors:
         raise InvalidInput("vector_not_finite")
     scaled: Vectors = (vectors / lengths[:, None]).astype(np.float32)
     return scaled
+
+
+def as_stored(vectors: np.ndarray[Any, Any]) -> Vectors:
+    """Return vectors rounded as stored ones are, and of length 1 again, as pgvector compares them: both stores give the
+    same similarities."""
+    return of_length_one(vectors.astype(_STORED).astype(np.float32), vectors.shape[1])
 
 
 def nearest(rows: Rows, queries: Vectors, limit: int, only: Ints | None) -> list[Nearest]:
@@ -220,27 +226,14 @@ def _best(rows: Rows, query: Vectors, scores: Vectors, best: int) -> Nearest:
         return NOTHING
     lowest = np.partition(scores, len(scores) - best)[len(scores) - best]
     candidates = np.flatnonzero(scores >= lowest - _SLACK)
-    candidates = candidates[np.argsort(-scores[candidates])]
-    cosines: Floats = scores[candidates].astype(np.float64)
-    doubtful = _near_each_other(cosines)
-    cosines[doubtful] = np.vecdot(rows.matrix[candidates[doubtful]], query)
+    cosines: Floats = np.vecdot(rows.matrix[candidates].astype(np.float64), query.astype(np.float64))
     numbers = rows.numbers[candidates]
     order = np.lexsort((numbers, -cosines))[:best]
     return Nearest(numbers=numbers[order], similarities=np.clip((1 + cosines[order]) / 2, 0, 1))
 
 
-def _near_each_other(falling: Floats) -> NDArray[np.bool_]:
-    """Return True for each value with a neighbour nearer than the product's error."""
-    close = falling[:-1] - falling[1:] <= _SLACK
-    doubtful = np.zeros(len(falling), np.bool_)
-    doubtful[1:] |= close
-    doubtful[:-1] |= close
-    return doubtful
-
-
 KIND = "sql"
 CACHE_BYTES = 512 << 20
-_STORED = np.dtype("<f2")
 _PAGE = 1_000
 """Rows loaded at once: converting them takes the event loop about a millisecond."""
 _INLINE = 8_000_000
@@ -312,7 +305,7 @@ class SqlVectors:
         only: Ints | None = None,
     ) -> list[Nearest]:
         held, state = await self._state((collection, tenant, scope), generation)
-        queries = of_length_one(vectors, held.dimensions)
+        queries = as_stored(of_length_one(vectors, held.dimensions))
         if not state.stamp:
             return [NOTHING] * len(queries)
         held_rows = await self._rows((collection, held.epoch, tenant, scope), held.dimensions, state)
@@ -373,7 +366,8 @@ def _take_in(cached: CachedScope, page: Sequence[Row]) -> None:
     put = [row for row in page if row[2] is not None]
     gone = [row[1] for row in page if row[2] is None]
     vectors = np.frombuffer(b"".join([row[2] for row in put]), _STORED).reshape(len(put), cached.rows.matrix.shape[1])
-    cached.apply(np.array(gone, np.int64), np.array([row[1] for row in put], np.int64), vectors)
+    numbers = np.array([row[1] for row in put], np.int64)
+    cached.apply(np.array(gone, np.int64), numbers, as_stored(vectors))
     cached.stamp = rows.stamp_of(page[-1][0])
 
 

@@ -60,6 +60,7 @@ PLACES = {
     "worker": "serving:worker",
     "backup": "operations:backup",
     "restore": "operations:restore",
+    "move": "move:move",
     "verify": "privacy:verify",
     "session": "sessions:app",
     "keys": "operations:keys_app",
@@ -83,7 +84,7 @@ _ROOMS = ("rooms", "rename", "delete-room", "audience", "settings", "threads", "
 _MORE = {
     "Rooms": _ROOMS,
     "Memory": ("memory", "facts", "visible", "share"),
-    "Data": ("export", "archive", "backup", "restore", "verify", "reindex", "partition"),
+    "Data": ("export", "archive", "backup", "restore", "move", "verify", "reindex", "partition"),
     "Quality": ("eval", "tune", "usage"),
     "Operation": ("worker", "mcp", "keys", "tenants", "models", "jobs", "new"),
 }

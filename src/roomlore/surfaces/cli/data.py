@@ -102,7 +102,7 @@ async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
     """Wait for indexing, with a bar on standard error if it is a terminal. Return how many texts of each part were
     indexed."""
     done: dict[str, int] = {}
-    with _counting() as progress:
+    with counting() as progress:
         bars = {part: progress.add_task(say(_DOING[part]), total=None, visible=False) for part in _DOING}
         async for step in steps:
             done[step.part] = step.done
@@ -110,7 +110,7 @@ async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
     return done
 
 
-def _counting() -> Progress:
+def counting() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     shown = Console(stderr=True)
     return Progress(*columns, TimeRemainingColumn(), console=shown, transient=True, disable=not shown.is_terminal)
@@ -137,7 +137,7 @@ def partition(
         dropped = asyncio.run(drop_copy(url))
         typer.echo(say("The copy is dropped.") if dropped else say("There is no copy to give up."))
         return
-    with _counting() as progress:
+    with counting() as progress:
         bar = progress.add_task(say("copying rooms"), total=None)
 
         def report_copied(copied: Copied) -> None:
