@@ -26,11 +26,15 @@ _PATIENCE_MS = 60_000
 _ZONE = "Asia/Shanghai"
 
 PAGES: Mapping[str, str] = {
-    "first": "",
+    "today": "",
+    "today-person": "?for=priya",
+    "today-nobody": "?for=Prya",
+    "rooms": "/rooms",
     "room": f"/room?id={DEMO_ROOM}",
     "thread": f"/thread?id={DEMO_ROOM}&message={threads.LAST[1]}",
     "context": f"/context?room={DEMO_ROOM}&message={threads.LAST[1]}",
     "context-weighted": f"/context?room={DEMO_ROOM}&message={threads.LAST[1]}&strategy=weighted",
+    "room-delete": f"/room/delete?id={DEMO_ROOM}",
     "digest": f"/digest?id={DEMO_ROOM}",
     "visible": f"/visible?id={DEMO_ROOM}",
     "visible-withheld": f"/visible?id={DEMO_ROOM}&withheld=1",

@@ -14,7 +14,7 @@ NO_PAGES = {
     "/side", "/suggest", "/room/live", "/room/threads", "/static/{name}", "/", "/{rest:path}",  # pieces
     "/rooms/{name:path}", "/people/{name:path}", "/memory/evolving", "/session/summarising",  # on the way to others
 }  # fmt: skip
-TROUBLED = {"no-page": 404, "no-room": 404, "no-person": 404, "wrong-value": 422, "failure": 500}
+TROUBLED = {"today-nobody": 404, "no-page": 404, "no-room": 404, "no-person": 404, "wrong-value": 422, "failure": 500}
 TROUBLED |= dict.fromkeys(("memories-near", "memory-no-day", "recall-unknown"), 422)
 
 

@@ -36,6 +36,7 @@ PAGES = {
     "room": "/console/room?id=tea",
     "room-500": "/console/room?id=tea&limit=500",
     "no-such-room": "/console/room?id=none",
+    "room-delete": "/console/room/delete?id=tea",
     "thread": "/console/thread?id=tea&message=m3",
     "context": "/console/context?room=tea&message=m6",
     "weighted": "/console/context?room=tea&message=m6&strategy=weighted",

@@ -34,7 +34,7 @@ async def test_a_memory_says_who_can_see_it(lore):
         assert "nobody said where it was heard" in await page(http, f"/console/memory/one?id={tea}")
         assert "手动添加" in await page(http, f"/console/memory/one?id={tea}", language="zh")
         await lore.memories.share(job, "everyone")
-        assert "Everybody of the tenant." in await page(http, f"/console/memory/one?id={job}")
+        assert "<p>Everybody.</p>" in await page(http, f"/console/memory/one?id={job}")
 
 
 async def test_a_room_has_a_page_of_what_it_sees(lore):

@@ -132,7 +132,7 @@ async def test_a_page_that_cannot_be_shown_says_what_happened_and_leads_on(lore,
     say = tongue(language).say
     async with asking(lore, (await lore.keys.create("chief", scopes=("admin", "read")))[1]) as http:
         for path, status, leads in (
-            ("/nowhere", 404, ("/console/room", "/console/search")),
+            ("/nowhere", 404, ("/console/rooms", "/console/search")),
             ("/room?id=Buid%20Team", 404, ("/console/room?id=dev",)),
             ("/person?id=Prya", 404, ("/console/person?id=u3", "/console/people")),
             ("/memory/one?id=none", 404, ("/console/memories",)),

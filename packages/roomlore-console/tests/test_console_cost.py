@@ -35,11 +35,10 @@ PAGES = {
     "jobs": "/console/jobs",
     "health": "/console/health",
 }
-WALKED = {
-    name: (24 if name in ("rooms", "rooms later", "sessions", "memories") else 12) * ROOMS // STEPS for name in PAGES
-}
+TWICE = ("today", "rooms", "rooms later", "sessions", "memories")
+WALKED = {name: (24 if name in TWICE else 12) * ROOMS // STEPS for name in PAGES}
 """Beside every page are the rooms used last, and all rooms are walked over to find them, at some steps each; on the
-list of rooms twice, and on those of sessions and of memories once more."""
+first page and the list of rooms twice, and on the lists of sessions and of memories once more."""
 WALKED["suggest"] *= 4
 """Without the header of a script it has the rooms beside it, too, and it compares names and ids of all rooms."""
 for name in ("rooms", "rooms later"):

@@ -30,6 +30,7 @@ SHOWS = [
     "/room?id=tea",
     "/room/live?id=tea",
     "/room/threads?id=tea",
+    "/room/delete?id=tea",
     "/side",
     "/search?q=anna",
     "/suggest?q=an",
@@ -92,6 +93,8 @@ SENDS = [
     ("/memory/change?what=delete&id={new}", {"expected": "{old}"}),
     ("/memory/change?what=revert&id={evolution}", {}),
     ("/memory/change?what=delete&id={new}", {}),
+    ("/room/delete?id=tea", {"typed": "tee"}),
+    ("/room/delete?id=tea", {"typed": "tea"}),
     ("/jobs/retry?id={job}", {}),
     ("/jobs/retry", {"ids": "{job}"}),
     ("/session/change?what=summarise&id=tea", {}),
@@ -103,7 +106,7 @@ SENDS = [
 ]
 SHOWS_ON_ASKING = ("/memory/write", "what=delete", "what=restore", "/link")
 """In addresses of forms that show what is stored before they are sent: they need the scope `read` too."""
-FOR_ADMINISTRATORS = ("what=evolve", "what=revert", "what=forget", "/jobs/retry")
+FOR_ADMINISTRATORS = ("what=evolve", "what=revert", "what=forget", "/jobs/retry", "/room/delete")
 OF_ANYBODY = ("/look", "/sign-in", "/viewer", "/sign-out")
 both = pytest.mark.parametrize("language", LANGUAGES)
 ODD = ("0001-01-01T00:00+08:00", "'\"茶" + "9" * 400)

@@ -90,6 +90,7 @@ async def test_people_are_chosen_by_name(http, lore, filled):
     wrong = await sections(http, "/console?for=Rina&since=yesterday", status=404)
     assert '<option value="Rina" selected>' in wrong[""], "what was typed stays"
     assert '<option value="yesterday" selected>' in wrong[""]
+    assert '<a href="/console?for=rena&since=yesterday">' in wrong[""], "somebody near is offered"
     await lore.messages.add(Message(id="x", room_id="tea", sender_id="r2", sender_name="Rena", text="hello"))
     assert '<option value="r2">Rena (r2)</option>' in (await sections(http))[""]
 

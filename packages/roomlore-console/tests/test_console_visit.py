@@ -16,7 +16,7 @@ from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY
 from roomlore.services.sessions import SUMMARY
-from roomlore.storage.values import FORGETTING, THREADS
+from roomlore.storage.values import ATTACHMENTS, DELETING, FORGETTING, THREADS
 from roomlore_console.frame import tongue, translated
 from roomlore_console.health import failure, outcome
 from roomlore_console.shell import marked_excerpt, span
@@ -140,7 +140,10 @@ def test_a_provider_that_rests_is_not_said_to_be_missing(language):
 
 @both
 def test_every_kind_of_job_has_a_name(language):
-    kinds = (DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, FORGETTING, RETENTION, SUMMARY, THREADS, TITLES)
+    kinds = (
+        ATTACHMENTS, DELETING, DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, FORGETTING, RETENTION, SUMMARY, THREADS,
+        TITLES,
+    )  # fmt: skip
     assert {f"job.kind.{kind}" for kind in kinds} == {
         key for key in tongue(language).words if key.startswith("job.kind.")
     }

@@ -12,21 +12,19 @@ from starlette.responses import Response
 from roomlore.core.audience import check_viewer
 from roomlore.core.digest.digest import Why
 from roomlore.core.digest.overview import Overview, Point
-from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
+from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.log import TextPiece
 from roomlore.core.memory.memory import Action, Change, Memory
-from roomlore.core.models import Speaker
 from roomlore.surfaces.people_named import with_people_named
-from roomlore_console.frame import Page, visible
+from roomlore_console.choosing import Choice, meant, offered, whom
+from roomlore_console.frame import Page, Tried, address
 from roomlore_console.health import Group, Notice, failure, grouped, notices_now, standing_now
 from roomlore_console.memories import log_pieces
-from roomlore_console.shell import name_scopes, rooms_among
+from roomlore_console.shell import name_scopes
 
 _PERIODS = {"yesterday": 1, "week": 6, "month": 29}
 """The days before today with which a period begins."""
 _USUAL = "week"
-_PICKED = 100
-"""The most people that the form offers."""
 _CHANGES = 200
 _FAILED = 50
 _NOT_FAILING = ("no_model", "work_failed")
@@ -68,14 +66,14 @@ async def today(page: Page) -> Response:
     """Return the first page, for the person and since the time that the address says."""
     since = _since(page)
     given: dict[str, Any] = {"since": since, "asked": page.asked("since") or _USUAL, "periods": _PERIODS}
-    offered = await _offered(page)
-    try:
-        person = await _person(page, offered)
-    except NotFound as error:
-        given |= {"people": offered, "person": None, "typed": page.asked("for")}
-        return page.show("today.html", 404, problem=str(error), overview=None, **given)
+    tried = Tried({})
+    person, people = await _people(page, tried)
+    given |= {"person": person, "people": people, "tried": tried}
+    if tried.wrong:
+        near = [(choice, address("", **{"for": choice.own_id, "since": given["asked"]})) for choice in tried.near]
+        return page.show("today.html", 404, typed=page.asked("for"), near=near, **given)
     part = page.number("part") or 1
-    whose = person.sender_id if person else None
+    whose = person.own_id if person else None
     overview = await _named(page, await page.lore.overview(since=since, person=whose, viewer=page.viewer, part=part))
     changed = await _changed(page, since, whose)
     await name_scopes(page, [change.scope for change in changed])
@@ -83,10 +81,7 @@ async def today(page: Page) -> Response:
     return page.show(
         "today.html",
         streamed=True,
-        problem="",
         typed="",
-        people=offered,
-        person=person,
         overview=overview,
         points=_by_why(overview.points),
         changed=changed,
@@ -111,42 +106,18 @@ def _since(page: Page) -> datetime:
         raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say("today.since"))) from None
 
 
-async def _offered(page: Page) -> list[Speaker]:
-    """Return the people of whom the page can be for one: those who spoke in rooms that the viewer sees. A person sees
-    no page of another."""
-    own = _own(page)
-    async with page.lore.storage.reading(page.lore.tenant) as work:
-        among = await rooms_among(page)
-        people = await work.rooms.speakers(part=own or "", room_ids=among, limit=_PICKED)
-    return [
-        person for person in people if own in (None, person.sender_id) and visible(person.sender_id) == person.sender_id
-    ]
-
-
-def _own(page: Page) -> str | None:
-    """Return the id of the person whom the page is shown to; None for a room and for an administrator."""
+async def _people(page: Page, tried: Tried) -> tuple[Choice | None, Sequence[Choice]]:
+    """Return the person in the address, by id or name, by default the one whom the page is shown to, None for
+    everybody; and the people of whom the page can be for one. A person sees no page of another."""
     viewer = None if page.viewer is None else check_viewer(page.viewer)
-    return viewer.id if viewer is not None and viewer.kind == "user" else None
-
-
-async def _person(page: Page, offered: Sequence[Speaker]) -> Speaker | None:
-    """Return the person in the address, told by id or name; without one the person whom the page is shown to, None for
-    everybody. Raise `NotFound`."""
-    given = page.asked("for").strip() if "for" in page.request.query_params else _own(page) or ""
-    if not given:
-        return None
-    async with page.lore.storage.reading(page.lore.tenant) as work:
-        among = await rooms_among(page)
-        more = [] if _own(page) else await work.rooms.speakers(part=given, room_ids=among, limit=_PICKED)
-    known = [*offered, *more]
-    called = [person for person in known if person.sender_id == given] or [
-        person for person in known if person.name.casefold() == given.casefold()
-    ]
-    if called:
-        return called[0]
-    if given == _own(page):
-        return None
-    raise NotFound(page.tongue.say("today.nobody", name=f"{given:.80}"))
+    own = viewer.id if viewer is not None and viewer.kind == "user" else ""
+    typed = page.asked("for").strip() if "for" in page.request.query_params else own
+    if not own:
+        return await whom(page, tried, "for", of=("user",), typed=typed), await offered(page, of=("user",))
+    known = [choice for choice in (await meant(page, own, ("user",)))[0] if choice.own_id == own]
+    if typed not in ("", own):
+        tried.wrong["for"] = page.tongue.say("pick.nobody", name=f"{typed:.80}")
+    return (known[0] if known and typed == own else None), known
 
 
 async def _named(page: Page, overview: Overview) -> Overview:
