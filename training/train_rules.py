@@ -8,7 +8,7 @@ later message with the one that it corrects.
 import argparse
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -104,11 +104,15 @@ def main() -> None:
     if arguments.apart or arguments.show:
         _report("holding", messages, show=arguments.show)
         _report("succession", pairs, show=arguments.show)
-    nets = {"holding": asdict(holds), "succession": asdict(replaces)}
-    shortened = {
-        name: {part: np.round(numbers, 3).tolist() for part, numbers in judge.items()} for name, judge in nets.items()
-    }
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(judge)}" for name, judge in shortened.items())
+    write({"holding": holds, "succession": replaces})
+
+
+def write(nets: Mapping[str, Net]) -> None:
+    """Write nets into the file, beside the others there."""
+    rows = json.loads(_NETS.read_text("utf-8"))
+    for name, judge in nets.items():
+        rows[name] = {part: np.round(numbers, 3).tolist() for part, numbers in asdict(judge).items()}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(judge)}" for name, judge in rows.items())
     _NETS.write_text(f"{{\n{lines}\n}}\n", "utf-8")
 
 
@@ -189,15 +193,20 @@ def _report(name: str, examples: Sequence[Example], *, show: bool) -> None:
 
 
 def _holding_net(table: Table) -> Net:
-    """Return a logistic regression, fitted by Newton's method."""
-    weights, penalties = np.zeros(table.signs.shape[1]), np.full(table.signs.shape[1], 1.0)
+    weights = logistic(table.signs, table.right, 1.0)
+    return Net(hidden=np.zeros((0, weights.size + 1)), out=np.zeros(0), direct=weights)
+
+
+def logistic(signs: Floats, right: Floats, penalty: float) -> Floats:
+    """Return the weights of a logistic regression, fitted by Newton's method."""
+    weights, penalties = np.zeros(signs.shape[1]), np.full(signs.shape[1], penalty)
     penalties[0] = 1e-3
     for _ in range(_NEWTON_STEPS):
-        likely = _likely(table.signs @ weights, table.choices)
-        slope = table.signs.T @ (likely - table.right) + penalties * weights
-        curve = (table.signs.T * (likely * (1 - likely))) @ table.signs + np.diag(penalties)
+        likely = 1 / (1 + np.exp(-signs @ weights))
+        slope = signs.T @ (likely - right) + penalties * weights
+        curve = (signs.T * (likely * (1 - likely))) @ signs + np.diag(penalties)
         weights -= np.linalg.solve(curve, slope)
-    return Net(hidden=np.zeros((0, weights.size + 1)), out=np.zeros(0), direct=weights)
+    return weights
 
 
 def _succession_net(table: Table) -> Net:

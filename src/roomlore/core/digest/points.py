@@ -5,7 +5,10 @@ from datetime import timedelta
 from functools import lru_cache
 
 from roomlore.core import lexicon
+from roomlore.core.digest import signs
+from roomlore.core.digest.signs import Floats
 from roomlore.core.evolution.offline.cues import Sense, agrees, laughs, sense_of
+from roomlore.core.evolution.offline.nets import net
 from roomlore.core.memory.scoring import KINDS, asked_for, held
 from roomlore.core.models import Entry, MessageType, Role
 from roomlore.core.patterns import lazy_pattern
@@ -16,19 +19,16 @@ from roomlore.core.transcript import spoken_text
 _MARKS = " .,;:!?。，；：！？"
 _DECISIONS = frozenset(("decision", "change", "cancellation"))
 _DECISION_CHARACTERS = 400
+_DECIDES, _PLAIN, _ASKING = -0.6, -3.0, 0.6
+"""The log-odds from which a message decides, so that what is found matters as much as that it is right; from which one
+does that says "decided", and one that asks."""
 _LAST_CHARACTERS = 400
 _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
-_CHANGED_WITHIN = 60
-"""The messages after a decision of which one may change it."""
 _RELATED = 0.35
 """Least probability of sharing a thread at which two messages are about one matter."""
-_LEADS = 3
-"""The messages that lead to a change."""
 _FEW = 3
 """The keywords from which a greeting or an assent says something of its own."""
-_MOST_SAY = 2
-"""The others who name what somebody names at last, for it to be chosen."""
 _LEAST = 0.2
 """The probability of sharing a thread up to which a message answers no question."""
 _KEPT = 1 << 12
@@ -43,20 +43,15 @@ _TOLD = ("number", "time", "clock", "age", "money", "measure", "contact")
 
 # The words before the name of who is spoken to.
 _OPENING = lazy_pattern(rf"\A(?:{lexicon.alternatives('opening')})")
+_DECIDED = lexicon.pattern("decided")
+_NEGATION = lexicon.pattern("negation")
 _LABEL = lexicon.pattern("decision_label")
 # The same in the languages that are always read: a few words after a label may look like another language.
 _USUAL_LABEL = lazy_pattern(lexicon.alternatives("decision_label"))
-_CONCLUDES = lexicon.pattern("concludes")
-_PROPOSES = lexicon.pattern("proposes")
 _UNOPPOSED = lexicon.pattern("unopposed")
 _POLLS = lexicon.pattern("polls")
-_WISHES = lexicon.pattern("wishes")
-_REFUSES = lexicon.pattern("refusal")
 _IDLE = lexicon.pattern("idle_question")
 _ANSWERS = lexicon.pattern("opens_answer")
-_TAKES_UP = lexicon.pattern("takes_up")
-_CORRECTS = lexicon.pattern("takes_back")
-_REPLACES = lexicon.pattern("replaces")
 _ASKS = lexicon.pattern("asks_plainly")
 _NEW_TOPIC = lexicon.pattern("new_topic")
 _FAREWELL = lexicon.pattern("farewell")
@@ -141,8 +136,8 @@ class Span:
             names = {fold(entry.message.sender_name or entry.message.sender_id)}
             self._names.setdefault(entry.message.sender_id, set()).update(names)
         self._answers: dict[int, tuple[Entry, ...]] = {}
-        self._settled: dict[int, bool] = {}
-        self._concluding: dict[int, bool] = {}
+        self._said: dict[int, Floats] = {}
+        self._signs: dict[int, Floats] = {}
         self._shares: dict[int, Mapping[int, float]] = {}
 
     def answers(self, question: Entry) -> tuple[Entry, ...]:
@@ -194,12 +189,49 @@ class Span:
 
     def decides(self, entry: Entry) -> bool:
         """Return True if a message settles something that no later message changes."""
+        text = entry.message.text
+        if entry.message.role is not Role.USER or len(text) > _DECISION_CHARACTERS:
+            return False
+        folded = fold(text)
+        if _is_labelled(folded) or says_little(text):
+            return _is_labelled(folded)
+        plain = bool(_DECIDED.search(folded) and not _NEGATION.search(folded)) and _decides(sense_of(folded))
+        least = _ASKING if ends_asking(entry) else _PLAIN if plain else _DECIDES
+        return float(net("decides").scores(self.signs(entry))[0]) >= least
+
+    def signs(self, entry: Entry) -> Floats:
+        """Return the signs that a message decides, in the order of `signs.EVIDENCE`."""
         arrival = entry.message.arrival
-        if arrival not in self._settled:
-            self._settled[arrival] = self._settles(entry) and not any(
-                self._replaces(later, entry) for later in self._after(entry, _CHANGED_WITHIN)
+        if arrival not in self._signs:
+            folded, asking = fold(spoken_text(entry.message)), is_asking(entry)
+            open_, unneeded = asking and self.is_open(entry), asking and self._needs_nothing(entry)
+            later = [one for one in self._after(entry, _AFTER) if self._speaks_to(entry, one)]
+            answers = [one for one in later if asking and _is_answer(one, folded)]
+            evidence = max((self._evidence(entry, one, self.share(entry, one)) for one in answers), default=0.0)
+            replies = any(one.message.reply_to == entry.message.id for one in later)
+            before = self._before(entry)
+            self._signs[arrival] = signs.evidence(
+                self._says,
+                self._entries,
+                self._place[arrival],
+                related=[one for one in self._after(entry, _AFTER) if self._is_about(entry, one)],
+                leading=[one for one in before if one is before[-1] or self.share(one, entry) >= _RELATED],
+                rules=(
+                    _is_labelled(folded),
+                    open_,
+                    unneeded,
+                    evidence,
+                    len(self.answers(entry)) / _AFTER if asking else 0.0,
+                    replies,
+                ),
             )
-        return self._settled[arrival]
+        return self._signs[arrival]
+
+    def _says(self, entry: Entry) -> Floats:
+        arrival = entry.message.arrival
+        if arrival not in self._said:
+            self._said[arrival] = signs.says(entry, asks=is_asking(entry), asks_last=ends_asking(entry))
+        return self._said[arrival]
 
     def share(self, entry: Entry, later: Entry) -> float:
         """Return the probability that a later message is in one thread with this one."""
@@ -223,16 +255,20 @@ class Span:
         return next(others, None) is later and later.message.at - entry.message.at <= _SOON
 
     def _answering(self, question: Entry) -> Iterator[Entry]:
-        asked, folded = question.message, fold(question.message.text)
+        folded = fold(question.message.text)
         for later in self._after(question, _AFTER):
-            message = later.message
-            to_another = later.features.addressed and asked.sender_id not in later.features.addressed
-            if message.sender_id == asked.sender_id or message.role is Role.SYSTEM or to_another:
+            if not self._speaks_to(question, later):
                 continue
             share = self.share(question, later)
             is_reply = share == 1.0 and not ends_asking(later)
             if is_reply or (_is_answer(later, folded) and self._evidence(question, later, share) >= _ANSWERED):
                 yield later
+
+    def _speaks_to(self, question: Entry, later: Entry) -> bool:
+        """Return True if a later message is of somebody else, and not to somebody else."""
+        asker, message = question.message.sender_id, later.message
+        to_another = later.features.addressed and asker not in later.features.addressed
+        return message.sender_id != asker and message.role is not Role.SYSTEM and not to_another
 
     def _evidence(self, question: Entry, later: Entry, share: float) -> float:
         is_next = self._is_next(question, later)
@@ -273,115 +309,9 @@ class Span:
                 return False
         return False
 
-    def _settles(self, entry: Entry) -> bool:
-        message = entry.message
-        if message.role is not Role.USER or len(message.text) > _DECISION_CHARACTERS:
-            return False
-        folded = fold(message.text)
-        if _is_labelled(folded):
-            return True
-        related = [one for one in self._after(entry, _AFTER) if self._is_about(entry, one)]
-        others = [one for one in related if one.message.sender_id != message.sender_id]
-        agreed = len({one.message.sender_id for one in others if agrees(one.message.text)})
-        if self._concludes(entry, folded):
-            return True
-        if entry.features.addressed and _TASK.search(folded):
-            return False
-        doubtful = _WISHES.search(folded) or _begins_anew(folded) or self._answers_one(entry)
-        if _POLLS.search(folded) or (agreed == 0 and doubtful):
-            return False
-        if _settles_alone(folded, agreed):
-            return True
-        if not _UNOPPOSED.search(folded) and not (agreed and _PROPOSES.search(folded)):
-            return False
-        opposed = any(_REFUSES.search(fold(one.message.text)) for one in others)
-        return not opposed and not any(self._carries(one) for one in related)
-
-    def _carries(self, entry: Entry) -> bool:
-        folded = fold(entry.message.text)
-        return _is_labelled(folded) or _settles_alone(folded, 0) or self._concludes(entry, folded)
-
-    def _answers_one(self, entry: Entry) -> bool:
-        """Return True if a message answers a question that proposes nothing."""
-        return any(
-            is_asking(one) and entry in self.answers(one) and not _is_choice(fold(one.message.text))
-            for one in self._before(entry)
-        )
-
     def _before(self, entry: Entry) -> Sequence[Entry]:
         place = self._place[entry.message.arrival]
         return self._entries[max(0, place - _BEFORE) : place]
-
-    def _concludes(self, entry: Entry, folded: str) -> bool:
-        """Return True if a message draws the conclusion of what others said before."""
-        arrival = entry.message.arrival
-        if arrival not in self._concluding:
-            self._concluding[arrival] = self._draws_conclusion(entry, folded)
-        return self._concluding[arrival]
-
-    def _draws_conclusion(self, entry: Entry, folded: str) -> bool:
-        before, sender = self._before(entry), entry.message.sender_id
-        said = [one for one in before if one is before[-1] or self.share(one, entry) >= _RELATED]
-        if all(one.message.sender_id == sender for one in said) or thanks(folded):
-            return False
-        told = [sentence for sentence in sentences(folded) if not asks(sentence)]
-        if any(map(_CONCLUDES.search, told)):
-            return True
-        return self._takes_up(said, entry, " ".join(told))
-
-    def _takes_up(self, said: Sequence[Entry], entry: Entry, told: str) -> bool:
-        """Return True if a message names what others chose, or tells what follows from their answers to its sender."""
-        sender = entry.message.sender_id
-        own = next((at for at, one in enumerate(said) if one.message.sender_id == sender), len(said))
-        repliers = {one.message.sender_id for one in said[own:]} - {sender}
-        opening = _TAKES_UP.search(told)
-        opens = opening is not None and not agrees(told[opening.end() :]) and not is_asking(said[-1])
-        if opens and repliers and (len(repliers) > 1 or is_asking(said[own]) or _is_put_to_all(said[own])):
-            return True
-        return any(self._is_chosen(one, entry, told, opens) for one in said if is_asking(one))
-
-    def _is_chosen(self, question: Entry, entry: Entry, told: str, opens: bool) -> bool:
-        """Return True if a text names what others chose: after an opening, or if who asked or two others say it."""
-        asker, arrival, sender = question.message.sender_id, entry.message.arrival, entry.message.sender_id
-        if not (_is_choice(fold(question.message.text)) or _kinds(spoken_text(question.message))):
-            return False
-        answers = [one for one in self.answers(question) if one.message.arrival < arrival]
-        words = set(keywords(told))
-        same = {one.message.sender_id for one in answers if not words.isdisjoint(keywords(one.message.text))} - {sender}
-        if asker == sender and answers:
-            return bool(same) or not words.isdisjoint(keywords(question.message.text))
-        return len(same) >= (1 if opens else _MOST_SAY)
-
-    def _replaces(self, later: Entry, entry: Entry) -> bool:
-        """Return True if a later message settles the same matter in another way."""
-        folded = fold(later.message.text)
-        changes = sense_of(folded).changes or bool(_REPLACES.search(folded))
-        soon = later.message.at - entry.message.at <= _SOON and later.message.sender_id != entry.message.sender_id
-        if not changes and not soon:
-            return False
-        near = self.share(entry, later) >= _RELATED
-        if not (near and self._is_same_matter(entry, later)):
-            return False
-        return self._settles(later) if changes else _is_labelled(folded) or self._concludes(later, folded)
-
-    def _is_same_matter(self, entry: Entry, later: Entry) -> bool:
-        """Return True if what was asked before a message, and what was said right before a later one, share words."""
-        asked = [one for one in self._before(entry) if is_asking(one) and self.share(one, entry) >= _RELATED]
-        leads = [one for one in self._before(later)[-_LEADS:] if one is not entry]
-        then = {word for one in (*leads, later) for word in one.features.keywords}
-        return any(not then.isdisjoint(one.features.keywords) for one in (entry, *asked[-1:]))
-
-
-def _settles_alone(folded: str, agreed: int) -> bool:
-    sense = sense_of(folded)
-    changes = sense.purposes[:1] == ("change",) and not _CORRECTS.match(folded)
-    reports = changes and not sense.timed and not agreed
-    return _decides(sense) and sense.holds(agreed) and not reports
-
-
-def _is_choice(folded: str) -> bool:
-    """Return True if a text proposes something or names what to choose from."""
-    return bool(_PROPOSES.search(folded) or _SIDES.search(folded))
 
 
 def _opens_answer(folded: str, asked: str) -> bool:
