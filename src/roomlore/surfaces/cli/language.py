@@ -145,7 +145,7 @@ def translate_help(command: Any) -> None:
             if (text := getattr(parameter, "help", None)) is not None:
                 parameter.help = known.get(text, text)
             if known and isinstance(shown := getattr(parameter, "show_default", None), str):
-                parameter.show_default = shown.replace("the setting ", "设置 ")
+                parameter.show_default = shown.replace("the setting ", "设置 ").replace(", ", "，")
 
 
 def print_help(command: Any, context: Any, panels: Mapping[str, Sequence[tuple[str, Any]]]) -> None:
