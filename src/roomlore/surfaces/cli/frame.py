@@ -18,7 +18,6 @@ from typer.core import TyperGroup
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
-from roomlore.core.memory.memory import check_scope
 from roomlore.core.texts import sentences
 from roomlore.surfaces.cli.language import Shown, say, translated
 
@@ -207,6 +206,8 @@ async def scope_named(
 
 def _unknown(given: str) -> None:
     """Raise `NotFound` for a name that nobody has, or `InvalidInput` for what is no scope."""
+    from roomlore.core.memory.memory import check_scope
+
     if ":" in given:
         check_scope(given)
     raise NotFound("name_unknown", name=f"{given!r:.80}")

@@ -65,7 +65,7 @@ def search(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
-    """Find the messages that answer a question. They are of one room, or of all: `roomlore ask QUERY`."""
+    """Find the messages that answer a question. They are of one room, or of all rooms that a viewer may see."""
     several = everywhere or viewer is not None or len(words) == 1
     room, query = (None, words) if several else (words[0], words[1:])
 
