@@ -204,6 +204,9 @@ HTTP = [
     sent("DELETE /v1/memories/{ghent}/"),
     sent("DELETE /v1/memories/", user_id="eve"),
     sent("GET /v1/entities/"),
+    sent("DELETE /rooms/café"),
+    sent("DELETE /rooms/café", dry_run=True),
+    sent("DELETE /rooms/café", confirm=True),
 ]
 
 OPENAI = [
@@ -315,4 +318,6 @@ COMMANDS = [
     "ask tea 'who has the key' --limit 1 --json",
     "recall user:ann what to drink --json",
     "add tea 'one more cup?' --as ann --id m9 --sent-at 2024-05-03T09:00:00Z --json",
+    "delete-room café --dry-run --json",
+    "delete-room café --yes --json",
 ]

@@ -45,7 +45,7 @@ COMMANDS_LEFT_OUT = {
     *("archive run", "archive restore", "facts import", "move"),  # they need files
     *("jobs show", "jobs retry", "memory revert", "memory forget"),  # HTTP has them
 }
-_ID = re.compile(r"\b[0-9a-f]{32}\b|\bchatcmpl-\w+")
+_ID = re.compile(r"\b[0-9a-f]{32}\b|(?<=:)[0-9a-f]{24}\b|\bchatcmpl-\w+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?")
 _UNSTABLE = re.compile(r"_ms$|seconds$|_token$|bytes$")
 _DAYS = timedelta(days=60)

@@ -256,7 +256,7 @@ async def test_the_plan_writes_nothing(urls):
     plan = await asyncio.to_thread(plan_move, settings, settings.changed(database_url=target))
     assert plan.rows["messages"] > 10
     assert plan.bytes > 100_000
-    assert plan.left.keys() >= {"leases", "running jobs", "files of archives", "vectors in Qdrant"}
+    assert plan.left.keys() >= {"leases", "running jobs", "files of archives", "vectors kept elsewhere"}
     assert not os.path.exists(target.removeprefix("sqlite:///"))  # noqa: ASYNC240, PTH110
 
 

@@ -303,8 +303,7 @@ def test_forgetting_by_a_name_says_which_id_bears_it(monkeypatch, language):
     runner.invoke(app, ["--db", "a.db", "import", str(demo_path())])
     refused = runner.invoke(app, ["--db", "a.db", "forget", "Tom", "--yes"])
     assert refused.exit_code == 1
-    assert "u_tom" in refused.stderr
-    assert "`roomlore forget ID`" in refused.stderr
+    assert "`roomlore --db a.db forget u_tom`" in refused.stderr
     assert runner.invoke(app, ["--db", "a.db", "forget", "u_tom", "--yes"]).exit_code == 0
     again = runner.invoke(app, ["--db", "a.db", "forget", "u_tom", "--yes"])
     assert (again.exit_code, again.stdout.splitlines()[0]) == (

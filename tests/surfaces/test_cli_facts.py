@@ -178,7 +178,7 @@ def test_importing(tmp_path):
 WRONG = [
     (("add", "zed", "x"), "user:<id>"),
     (("add", ANNA, " "), "empty"),
-    (("list", "allotment"), "not 'allotment'; write 'group:allotment' or 'user:allotment'."),
+    (("list", "allotment"), "There is no room and no person 'allotment'."),
     (("list", "rom:tea"), "not 'rom:tea'."),
     (("list", "usr:anna"), "A scope is group:<id>, user:<id> or agent:<id>, not 'usr:anna'."),
     (("update", "nowhere", "--text", "x"), "There is no memory"),

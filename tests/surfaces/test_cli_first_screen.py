@@ -52,7 +52,7 @@ def test_the_first_screen_fits_a_terminal(monkeypatch, language):
     lines = CliRunner().invoke(app, ["--help"]).output.splitlines()
     assert len(lines) < 40
     assert max(map(cell_len, lines)) <= 80
-    named = [match[1] for line in lines if (match := re.match(r"│ (\w+) {2,}\S", line))]
+    named = [match[1] for line in lines if (match := re.match(r"│ ([\w-]+) {2,}\S", line))]
     assert tuple(named[:12]) == _FIRST, "each takes one line"
     assert _FIRST[:5] == ("add", "context", "remember", "recall", "reply")
     assert CliRunner().invoke(app, ["help"]).output == CliRunner().invoke(app, ["--help"]).output
@@ -60,7 +60,7 @@ def test_the_first_screen_fits_a_terminal(monkeypatch, language):
 
 def test_every_command_is_listed_once_or_is_an_older_name():
     shown = CliRunner().invoke(app, ["help", "all"]).output
-    listed = re.findall(r"^│ (\w+) {2,}\S", shown, re.MULTILINE)
+    listed = re.findall(r"^│ ([\w-]+) {2,}\S", shown, re.MULTILINE)
     assert sorted(listed) == sorted(_LISTED)
     assert PLACES.keys() - _LISTED == {"search", "help"}
     assert "Usage:" in CliRunner().invoke(app, ["help", "memory", "list"]).output

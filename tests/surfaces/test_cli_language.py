@@ -119,8 +119,8 @@ def test_a_switch_is_shown_without_a_type():
 
 
 def test_an_error_that_says_where_it_looked_is_translated_whole():
-    error = "Room '茶' has no message 'm9'; add the message first, then ask for its context. Looked for in chat.db."
-    assert text_of(error, "zh") == "房间 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
+    error = "Room '茶' has no message 'm9': check the id, or add the message first. Looked for in chat.db."
+    assert text_of(error, "zh") == "房间 '茶' 里没有消息 'm9'：请检查 id，或先添加这条消息。查找范围：chat.db。"
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_nothing_found_says_what_to_try(chat):
 
 BAD = [
     (("search", "nowhere", "x"), 1, "'nowhere'"),
-    (("search", "tea"), 2, "what to look for"),
+    (("search",), 2, "QUERY"),
     (("search", "tea", " "), 1, "The query is empty"),
     (("search", "tea", "x", "--limit", "0"), 1, "from 1 to 200"),
     (("search", "tea", "x", "-n", "201"), 1, "from 1 to 200"),
@@ -386,7 +386,8 @@ def test_all_rooms_that_a_viewer_may_see_are_searched(chat):
     assert everywhere["room_id"] is None
     assert {hit["message"]["room_id"] for hit in everywhere["hits"]} == {"tea", "odd"}
     assert "has your words: giraffe" in chat("search", "giraffe", "--viewer", "room:odd").output
-    assert "--all" in chat("search", "tea", code=2).output
+    alone = json.loads(chat("ask", "samovar", "--json").output)
+    assert {hit["message"]["room_id"] for hit in alone["hits"]} == {"tea", "odd"}, "one argument is for all rooms"
     assert "viewer is room:" in chat("search", "tea", "--viewer", "someone", code=1).output
 
 

@@ -156,7 +156,7 @@ def test_the_command_line_tells_what_followed(run, monkeypatch):
     told = json.loads(run("links", "undo", "tea", "m2", "--json"))
     assert (told["relinked"], told["left"]) == (10, 0)
     monkeypatch.setattr(links, "FOLLOWING", 2)
-    monkeypatch.setattr(links.ThreadMoves, "_claim", _nothing)
+    monkeypatch.setattr(links.NotedRooms, "claim", _nothing)
     told = run("links", "correct", "tea", "m2", "--nothing")
     assert "new link or thread: 4\n" in told
     assert "still to move to another thread, by `roomlore serve` or `worker`: 6" in told

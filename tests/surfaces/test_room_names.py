@@ -224,7 +224,7 @@ def test_forget_takes_an_id_that_is_a_name_too(tmp_path, monkeypatch):
     asked = ["--db", "chat.db", "forget", "ann", "--dry-run"]
     refused = CliRunner().invoke(program, asked)
     assert refused.exit_code == 1
-    assert "it is the name of 7. Give the id of one. Type `roomlore forget ID`, or add --id" in refused.stderr
+    assert "'ann' is a name, not an id. Type `roomlore --db chat.db forget 7`, or add --id" in refused.stderr
     meant = CliRunner().invoke(program, [*asked, "--id"])
     assert (meant.exit_code, meant.stdout) == (1, "Nothing of ann is here.\n"), "taken for an id, by which nothing is"
     with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:

@@ -89,7 +89,7 @@ async def test_the_page_of_the_console(http, lore, language):
     def says(key: str) -> str:
         return html.escape(tongue(language).say(key), quote=False)
 
-    assert says("usage.empty.next") in await page(http, "/console/usage", language=language)
+    assert says("usage.begin.serve") in await page(http, "/console/usage", language=language)
     made = await used(lore)
     await lore.context.feedback(made[0], score=0.5)
     shown = await page(http, "/console/usage?days=7", language=language)
@@ -111,6 +111,7 @@ async def test_the_page_shows_the_arms_and_says_if_their_feedback_differs(langua
         assert "strategy: recent" in shown
         assert says("usage.plain") in shown
         assert "<svg viewBox" not in shown.partition("<main")[2]
+        assert says("usage.empty.next") in shown
         for room in (f"room {number}" for number in range(30)):
             in_plain = Experiment(arms).arm_of(lore.tenant, room, given={}).name == "plain"
             for context_id in await used(lore, 2, room):

@@ -87,7 +87,7 @@ SAYINGS: Final[Mapping[str, str]] = {
     "schedule.off": "groups evolve only when asked to (evolve_schedule is empty)",
     "schedule.next": "groups evolve next at {at} ({zone})",
     "embedder.quiet": "{embedder}; not asked here",
-    "embedder.off": "off: search goes by words (embeddings)",
+    "embedder.off": "search goes by words (setting embeddings)",
     "embedder.answers": "{name}, {dimensions} dimensions",
     "cache.off": "not used: sessions are read from the database",
     "prompts.off": "not used: prompts are those that ship",
@@ -98,8 +98,7 @@ SAYINGS: Final[Mapping[str, str]] = {
     "backend.off": "not used",
     "backend.answers": "answers",
     "provider.keyless": "no key in {variable}; it is not asked",
-    "providers.builtin": "no language model is configured: memories and summaries consist of sentences from the rooms"
-    " (built in for memories, but without a key: {names})",
+    "providers.builtin": "no language model is configured: memories and summaries consist of sentences from the rooms",
     "providers.builtin.do": "To have memories written by a model, set one of {variables}.",
     "provider.keyless.do": "Set {variable} to use it.",
     "provider.answers": "can be reached",
@@ -140,7 +139,8 @@ def say(key: str, **values: object) -> Saying:
     return Saying(key, values)
 
 
-Verdict = Literal["ok", "warn", "fail"]
+Verdict = Literal["off", "ok", "warn", "fail"]
+"""`off`: an optional part that is not set up."""
 
 _ORDER: tuple[Verdict, ...] = ("ok", "warn", "fail")
 _SLOW_WRITE_MS = 250.0
@@ -195,8 +195,8 @@ class DatabaseLook:
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """Return the worst verdict; 'ok' if there is none."""
-    return max((finding.verdict for finding in findings), key=_ORDER.index, default="ok")
+    """Return the worst verdict; 'ok' if there is none, or only of what is off."""
+    return max((finding.verdict for finding in findings if finding.verdict != "off"), key=_ORDER.index, default="ok")
 
 
 def judge_database(look: DatabaseLook) -> Finding:

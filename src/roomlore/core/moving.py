@@ -45,7 +45,7 @@ OWN = ("rooms", "memory_scopes", "api_keys", "context_usage_records", "tenant_li
 BESIDE: Mapping[str, str] = {
     "running jobs": "What is due for rooms and people is copied and begun again; repeat an unfinished import.",
     "files of archives": "They stay in the folder of the setting archive_folder, which the new place must reach too.",
-    "vectors in Qdrant": "They stay there and fit the new database, since rooms and messages keep their numbers.",
+    "vectors kept elsewhere": "They stay there and fit the new database, since rooms and messages keep their numbers.",
 }
 """What a store has beside its tables, and why it is not copied."""
 

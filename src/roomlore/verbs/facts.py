@@ -116,15 +116,15 @@ _CONTENT = (
     Argument(
         "owner",
         Id(blank=True),
-        "The id of the person whom it is about; by default the person of a user's scope.",
-        "它所涉及的人的 id；默认为 user 范围中的那个人。",
+        "The id of a person with whom it is to be forgotten, where it is about an agent or a group.",
+        "内容关于智能体或群时，应随谁一起被遗忘：此人的 id。",
         "",
     ),
     Argument(
         "said_by",
         Many(Id(), MAX_PEOPLE),
-        "The ids of those who said it, beside the senders of the sources.",
-        "说过它的人的 id，来源消息的发送者已包括在内，不用再写。",
+        "Who said it, by id.",
+        "谁说的，写 id。",
         (),
     ),
     Argument(
@@ -176,15 +176,15 @@ def _changed(argument: Argument) -> Argument:
 _CHANGED = {
     "statement": ("What it says from now on.", "从现在起的内容。"),
     "tags": ("Its tags, in place of all others.", "标签，取代原有的全部标签。"),
-    "owner": ("The id of the person whom it is about.", "它所涉及的人的 id。"),
+    "owner": ("The id of a person with whom it is to be forgotten.", "应随谁一起被遗忘：此人的 id。"),
 }
 
 
 ADD = Verb(
     "facts.add",
-    "Remember a statement about a person, an agent or a group. One that exists, by its id or in the same words, is not "
-    "added again.",
-    "记住关于一个人、智能体或群的一句话。id 或内容相同的不会重复添加。",
+    "Remember a statement about a person, an agent or a group. Everybody may be shown it, unless its sources are "
+    "messages that some did not see. One that exists, by its id or in the same words, is not added again.",
+    "记住关于一个人、智能体或群的一句话。所有人都可以看到它，除非它的来源消息有人看不到。id 或内容相同的不会重复添加。",
     scope="write",
     arguments=(
         ABOUT,

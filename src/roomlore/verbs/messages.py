@@ -78,8 +78,9 @@ SEARCH = Verb(
         Argument(
             "asked_at",
             Moment("start", ("newest",)),
-            "What 'last week' is seen from: a time, or `newest` for the newest message; by default now.",
-            "推算“上周”等说法的时间：一个时间，或 `newest`（最新消息的时间）；默认是现在。",
+            "When it is asked: a 'last week' in the question is counted from then. A time, or `newest`: when the newest "
+            "message was written; by default now.",
+            "提问的时间，问题里的“上周”从这时算起：一个时间，或 `newest`（最新消息的时间）；默认是现在。",
             None,
         ),
         Argument(

@@ -71,22 +71,19 @@ READ = Verb(
 DIGEST = Verb(
     "rooms.digest",
     "Show what happened in a room, thread by thread. First comes what waits for the reader, then decisions, "
-    "open questions, and the rest. Without a reader and a time it is of the last day in which something was said.",
-    "按话题总结房间里发生了什么。先是等读者回应的，然后是决定、没有答案的问题和其他。不写读者和时间时，总结有人发言的最后一天。",
+    "open questions, and the rest. With neither a reader nor a time it tells of the last day on which somebody wrote.",
+    "按话题总结房间里发生了什么。先是等读者回应的，然后是决定、没有答案的问题和其他。既不写读者也不写时间时，总结有人发言的最后一天。",
     scope="read",
     arguments=(
         _ROOM,
         Argument(
             "for_user",
             Id(),
-            "Whose digest, by sender id or by a name that one person has: it begins after what they wrote or marked as "
-            "read.",
-            "给谁看，发送者 id 或只有一个人用的名字：从此人最后的发言或已读位置之后开始。",
+            "Who reads it, by id or name: it begins after what they last wrote or marked as read.",
+            "给谁看，写 id 或名字：从此人最后的发言或已读位置之后开始。",
             None,
         ),
-        Argument(
-            "since", Moment("start"), "From this time on, also `3 days ago`.", "从这个时间开始，也可写 `三天前`。", None
-        ),
+        Argument("since", Moment("start"), "From this time on.", "从这个时间开始。", None),
         Argument("max_tokens", _TOKENS, "Maximum number of tokens as text.", "文字的 token 上限。", DIGEST_TOKENS),
         Argument(
             "mode",

@@ -84,7 +84,7 @@ async def _embedder(settings: Settings, clock: Clock, *, ask: bool) -> Sequence[
         return [Finding("embedder", "ok", say("embedder.quiet", embedder=settings.named(EMBEDDERS)))]
     embedder = make_embedder(settings, clock)
     if embedder is None:
-        return [Finding("embedder", "ok", say("embedder.off"))]
+        return [Finding("embedder", "off", say("embedder.off"))]
     try:
         await embedder.embed(["ready 准备好了"], kind="query")
     finally:
@@ -110,7 +110,7 @@ async def _backend(
     backend: Backend[Any, Any], settings: Settings, host: Host, *, seconds: float, used: bool
 ) -> Sequence[Finding]:
     if not used:
-        return [Finding(backend.name, "ok", backend.kind.off or say("backend.off"))]
+        return [Finding(backend.name, "off", backend.kind.off or say("backend.off"))]
     if backend.kind is VECTORS and not settings.candidates(EMBEDDERS):
         return [Finding(backend.name, "warn", say("vectors.idle"), say("vectors.idle.do"))]
     assert backend.probe is not None
@@ -119,7 +119,7 @@ async def _backend(
 
 async def _attachments(settings: Settings, clock: Clock) -> Sequence[Finding]:
     if not settings.attachments.read:
-        return [Finding("attachments", "ok", say("attachments.off"))]
+        return [Finding("attachments", "off", say("attachments.off"))]
     async with AsyncExitStack() as closing:
         models = make_models(settings, clock=clock, telemetry=PrometheusTelemetry(clock), closing=closing)
         named = filter(None, (settings.attachments.caption_model, settings.attachments.transcript_model))
@@ -172,8 +172,8 @@ async def _no_provider(built_in: Sequence[Provider]) -> Sequence[Finding]:
     if not built_in:
         return []
     variables = ", ".join(dict.fromkeys(provider.key_variable for provider in built_in if provider.key_variable))
-    finding_text = say("providers.builtin", names=", ".join(provider.name for provider in built_in))
-    return [Finding("providers", "ok", finding_text, say("providers.builtin.do", variables=variables))]
+    todo = say("providers.builtin.do", variables=variables)
+    return [Finding("providers", "off", say("providers.builtin"), todo)]
 
 
 def _provider(provider: Provider, key: str | None, *, reach: Reach, seconds: float) -> Probe:
@@ -382,7 +382,7 @@ def _work_in_process(settings: Settings) -> Finding:
 
 def _schedule(settings: Settings, now: datetime) -> Finding:
     if not settings.evolution.evolve_schedule:
-        return Finding("schedule", "ok", say("schedule.off"))
+        return Finding("schedule", "off", say("schedule.off"))
     zone = settings.search.zone
     coming = Cron(settings.evolution.evolve_schedule, zone).next(now).astimezone(zone)
     finding_text = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.search.zone.key)

@@ -157,7 +157,7 @@ export abstract class Operations extends Caller {
     return this.call(given, options, "POST", "/rooms/{room_id}/read", ["viewer"]);
   }
 
-  /** Show what happened in a room, thread by thread. First comes what waits for the reader, then decisions, open questions, and the rest. Without a reader and a time it is of the last day in which something was said. */
+  /** Show what happened in a room, thread by thread. First comes what waits for the reader, then decisions, open questions, and the rest. With neither a reader nor a time it tells of the last day on which somebody wrote. */
   getDigest(given: Given<"get_digest">, options?: CallOptions): Promise<Answer<"get_digest">> {
     return this.call(given, options, "GET", "/rooms/{room_id}/digest");
   }

@@ -3591,13 +3591,13 @@ export interface components {
             tags?: string[];
             /**
              * Owner
-             * @description The id of the person whom it is about; by default the person of a user's scope.
+             * @description The id of a person with whom it is to be forgotten, where it is about an agent or a group.
              * @default
              */
             owner?: string;
             /**
              * Said By
-             * @description The ids of those who said it, beside the senders of the sources.
+             * @description Who said it, by id.
              * @default []
              */
             said_by?: string[];
@@ -3666,13 +3666,13 @@ export interface components {
                 tags?: string[];
                 /**
                  * Owner
-                 * @description The id of the person whom it is about; by default the person of a user's scope.
+                 * @description The id of a person with whom it is to be forgotten, where it is about an agent or a group.
                  * @default
                  */
                 owner?: string;
                 /**
                  * Said By
-                 * @description The ids of those who said it, beside the senders of the sources.
+                 * @description Who said it, by id.
                  * @default []
                  */
                 said_by?: string[];
@@ -3731,12 +3731,12 @@ export interface components {
             tags?: string[] | null;
             /**
              * Owner
-             * @description The id of the person whom it is about.
+             * @description The id of a person with whom it is to be forgotten.
              */
             owner?: string | null;
             /**
              * Said By
-             * @description The ids of those who said it, beside the senders of the sources.
+             * @description Who said it, by id.
              */
             said_by?: string[] | null;
             /**
@@ -4432,7 +4432,7 @@ export interface operations {
                 since?: (string | unknown | unknown | unknown) | null;
                 /** @description Only before this time. ISO 8601 or a Unix time, in UTC without a zone; or a day, such as `2024-05-01`, `yesterday` or `昨天`, of the setting time_zone. */
                 until?: (string | unknown | unknown | unknown) | null;
-                /** @description What 'last week' is seen from: a time, or `newest` for the newest message; by default now. ISO 8601 or a Unix time, in UTC without a zone; or a day, such as `2024-05-01`, `yesterday` or `昨天`, of the setting time_zone. */
+                /** @description When it is asked: a 'last week' in the question is counted from then. A time, or `newest`: when the newest message was written; by default now. ISO 8601 or a Unix time, in UTC without a zone; or a day, such as `2024-05-01`, `yesterday` or `昨天`, of the setting time_zone. */
                 asked_at?: (string | unknown | unknown | unknown) | "newest" | null;
                 /** @description Each message within its conversation, at most 12 messages. */
                 conversation?: boolean;
@@ -5172,7 +5172,7 @@ export interface operations {
     get_digest: {
         parameters: {
             query?: {
-                /** @description Whose digest, by sender id or by a name that one person has: it begins after what they wrote or marked as read. */
+                /** @description Who reads it, by id or name: it begins after what they last wrote or marked as read. */
                 for_user?: string | null;
                 /** @description Maximum number of tokens as text. */
                 max_tokens?: number;

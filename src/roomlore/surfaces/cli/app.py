@@ -196,7 +196,7 @@ def options(
         str | None,
         typer.Option(
             help="The database: a path ending in `.db`, or a URL.",
-            show_default="the setting database_url",
+            show_default="roomlore.db, the setting database_url",
             metavar="URL",
         ),
     ] = None,

@@ -15,7 +15,7 @@ from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_for, viewer_of
+from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, room_to_write, scope_for, viewer_of
 from roomlore.surfaces.cli.given import json_object, text_in, text_of
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
@@ -61,12 +61,13 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 
 class Call(NamedTuple):
     """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
-    the command read first. `own`: the options that it alone has."""
+    the command read first. `own`: the options that it alone has. `frame`: the global options."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
     before: Any
     own: Mapping[str, Any]
+    frame: Frame
 
 
 def command(
@@ -126,11 +127,13 @@ def command(
         _check(verb, options, values)
         arguments = {option.argument.name: option.read(values[option.name]) for option in options}
 
+        frame = frame_of(ctx)
+
         async def work(lore: Lore) -> None:
             viewer = await viewer_of(lore, whom)
             gives = await _read(lore, verb, options, arguments, values)
             there = await before(lore, gives) if before else None
-            answer, call = await verb(lore, viewer, **gives), Call(gives, arguments, there, own)
+            answer, call = await verb(lore, viewer, **gives), Call(gives, arguments, there, own, frame)
             if as_json:
                 show.as_json(to_jsonable(in_json(answer, call) if in_json else answer))
             else:
@@ -138,7 +141,7 @@ def command(
             if after:
                 await after(lore, answer, call)
 
-        frame_of(ctx).run(work, creates=creates)
+        frame.run(work, creates=creates)
 
     parameters = [parameter for option in options for parameter in option.parameters()]
     parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
@@ -272,12 +275,14 @@ _MORE = (
     ),
     (Moment, Help(" Such as `2024-05-01` or `'last week'`.", "例如 `2024-05-01`、`'last week'`、`上周五`。")),
 )
+_BEHIND = ("until", "end", "valid_until", "asked_at")
+"""Times whose form is told of another one before."""
 _BY_PART = (Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION)
 
 
 def help_of(argument: Argument, *more: Help) -> str:
     """Return the help of an argument, with what commands say of its form, and with `more`."""
-    of_form = [text for forms, text in _MORE if isinstance(argument.form, forms)]
+    of_form = [text for forms, text in _MORE if isinstance(argument.form, forms) and argument.name not in _BEHIND]
     return helped(argument.help, *of_form, *([PART] if argument.form in _BY_PART else []), *more)
 
 

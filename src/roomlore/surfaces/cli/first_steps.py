@@ -171,11 +171,11 @@ def _tell(shown: _Shown, out: Console) -> None:
         "Each of {count} questions comes an hour after the last message. What does one need to know to answer it?",
         count=len(shown.asked),
     )
-    score = say("Each number is the probability that a message belongs with the question. After a pause all are low.")
+    score = say("The longer the bar, the more likely a message belongs with the question.")
     out.print(f"{chat}\n{asking}\n{score}")
     for answered in [complete for complete in shown.asked if not complete.missing]:
         out.print()
-        show.context(answered.context, answered.message, out)
+        show.context(answered.context, answered.message, out, numbers=False)
     if lacking := list(_lacking(shown.asked)):
         out.print()
         out.print(Text("\n".join(lacking)))

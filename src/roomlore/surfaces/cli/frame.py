@@ -6,6 +6,7 @@ The modules of this package import settings, services and wiring where a command
 from __future__ import annotations
 
 import gc
+import shlex
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -65,6 +66,13 @@ class Frame:
         for name in settings.ignored:
             logging.getLogger(__name__).warning("no setting of roomlore, ignored", extra={"variable": name})
         return settings
+
+    def line(self, *words: str) -> str:
+        """Return a command as it can be typed here, with the global options that were given."""
+        given = {"--config": self.config, "--db": self.database, "--tenant": self.tenant}
+        usual = (None, DEFAULT_TENANT)
+        options = [part for pair in given.items() if pair[1] not in usual for part in pair]
+        return shlex.join(["roomlore", *map(str, options), *words])
 
     def place(self) -> str:
         """Return the database as text for people, with its password masked."""
@@ -190,10 +198,19 @@ async def scope_named(
     from roomlore.wiring.naming import whom
 
     scope = await whom(
-        lore, given, viewer=None, group=group, person=lambda name: person_named(lore, name), refuse=refuse
+        lore, given, viewer=None, group=group, person=lambda name: person_named(lore, name), refuse=refuse or _unknown
     )
     kind, _, name = scope.partition(":")
     return f"user:{await person_named(lore, name)}" if kind == "user" else scope
+
+
+def _unknown(given: str) -> None:
+    """Raise `NotFound` for a name that nobody has, or `InvalidInput` for what is no scope."""
+    from roomlore.core.memory.memory import check_scope
+
+    if ":" in given:
+        check_scope(given)
+    raise NotFound("name_unknown", name=f"{given!r:.80}")
 
 
 async def person_named(lore: Lore, name: str) -> str:

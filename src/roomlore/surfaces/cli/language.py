@@ -31,6 +31,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 # Where a longer Latin word begins behind a Chinese character or mark.
 _LATIN = re.compile(r"(?<=[\u3001-\u9fff\uff09-\uffef])(?=[（《“]?[A-Za-z0-9_.'/-]{6})")
 _COMMA = re.compile(r", (?!\d)")
+_ONE_LINE = 24  # Chinese characters
 
 
 def interface_language() -> Literal["en", "zh"]:
@@ -145,7 +146,7 @@ def translate_help(command: Any) -> None:
             if (text := getattr(parameter, "help", None)) is not None:
                 parameter.help = known.get(text, text)
             if known and isinstance(shown := getattr(parameter, "show_default", None), str):
-                parameter.show_default = shown.replace("the setting ", "设置 ")
+                parameter.show_default = shown.replace("the setting ", "设置 ").replace(", ", "，")
 
 
 def print_help(command: Any, context: Any, panels: Mapping[str, Sequence[tuple[str, Any]]]) -> None:
@@ -214,9 +215,9 @@ def _folded(text: str | None) -> Any:
 
 
 def parted(text: str) -> str:
-    """Return a Chinese text with a space before each longer word of Latin letters, so that a line breaks there and not
-    within the word."""
-    return _LATIN.sub(" ", text)
+    """Return a Chinese text of more than a line with a space before each longer word of Latin letters, so that a line
+    breaks there and not within the word."""
+    return _LATIN.sub(" ", text) if len(text) > _ONE_LINE else text
 
 
 def print_usage_error(error: Any) -> None:

@@ -32,7 +32,9 @@ def move(
     target: Annotated[str, typer.Option("--to", metavar="URL", help="The new database, which must be empty.")],
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="URL", help="The database to copy.", show_default="the setting database_url"),
+        typer.Option(
+            "--from", metavar="URL", help="The database to copy.", show_default="roomlore.db, the setting database_url"
+        ),
     ] = None,
     follow: Annotated[
         bool,

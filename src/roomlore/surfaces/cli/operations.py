@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
+from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.health import Finding, worst
+from roomlore.core.health import Finding, Verdict, worst
 from roomlore.core.quotas import LIMITS, check_limits
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
@@ -43,6 +44,7 @@ def doctor(
         typer.Option("--thorough", help="Compare indexes with tables too, where every page is read; takes longer."),
     ] = False,
     timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that each look may take.")] = 10.0,
+    every: Annotated[bool, typer.Option("--all", help="Show what works or is off too.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="As JSON: `verdict`, the worst there is, and `findings`.")
     ] = False,
@@ -56,10 +58,34 @@ def doctor(
     if as_json:
         show.as_json({"verdict": verdict, "findings": [_finding_fields(finding) for finding in findings]})
     else:
-        shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
-        show.console().print(show.rows(shape, map(_finding_line, findings)))
+        _tell_health(findings, verdict, every=every)
     if verdict == "fail":
         raise typer.Exit(1)
+
+
+_HEALTH = {
+    "ok": "Everything that is set up works.",
+    "warn": "It works. Worth a look:",
+    "fail": "Something does not work:",
+}
+
+
+def _tell_health(findings: list[Finding], verdict: Verdict, *, every: bool) -> None:
+    """Print how it stands, then what has to be done or may be; with `every` all that was found."""
+    out = show.console()
+    out.print(Text(say(_HEALTH[verdict]), "bold"))
+    if told := [finding for finding in findings if every or finding.todo or finding.verdict in ("warn", "fail")]:
+        shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
+        out.print(show.rows(shape, map(_finding_line, told)))
+    if not every:
+        fine = sum(finding.verdict == "ok" for finding in findings)
+        off = [_part_of(finding) for finding in findings if finding.verdict == "off" and finding not in told]
+        rest = say("{count} checks passed. Not set up: {off}. `--all` shows them all.", count=fine, off=say(", ").join(off))
+        out.print(Text(rest, "dim"))
+
+
+def _part_of(finding: Finding) -> str:
+    return show.inert(doctor_words.part(finding.part, language=interface_language()))
 
 
 def _finding_fields(finding: Finding) -> dict[str, object]:
@@ -74,8 +100,7 @@ def _finding_line(finding: Finding) -> list[str]:
         doctor_words.phrase(finding.said, language=language),
         doctor_words.phrase(finding.todo, language=language),
     )
-    part = doctor_words.part(finding.part, language=language)
-    return [say(finding.verdict), show.inert(part), ms, *(parted(show.inert(text)) for text in (state, todo))]
+    return [say(finding.verdict), _part_of(finding), ms, *(parted(show.inert(text)) for text in (state, todo))]
 
 
 def backup(

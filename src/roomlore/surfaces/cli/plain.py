@@ -29,7 +29,8 @@ async def _added(lore: Lore, report: AddReport, call: Call) -> None:
     here = call.gives["room"]
     for name in report.added:
         where = say("Added to {room} as {message}.", room=show.inert(here, 80), message=show_memories.short(name))
-        try_it = say("`roomlore context {room}` shows what matters for it.", room=show.inert(call.asked["room"], 80))
+        typed = show.inert(call.frame.line("context", call.asked["room"]), 400)
+        try_it = say("`{command}` shows what matters for it.", command=typed)
         typer.echo(f"{where} {try_it}")
     for name in report.duplicates:
         typer.echo(
@@ -69,7 +70,7 @@ def recall(
     ] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option("--for", metavar="SCOPE", help="Of these too, written in the same way; may be repeated."),
+        typer.Option("--for", metavar="SCOPE", help="One more room, person or agent; may be repeated."),
     ] = None,
     max_tokens: Annotated[int | None, typer.Option(help=help_of(RECALL["max_tokens"]))] = None,
     ended: Annotated[bool, typer.Option("--ended", help=help_of(RECALL["include_ended"]))] = False,

@@ -235,12 +235,10 @@ def forget(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
     same_words: Annotated[
         bool,
-        typer.Option(
-            "--same-words", help="Also take out what others said later in the same words, in rooms that both spoke in."
-        ),
+        typer.Option("--same-words", help="Also where others repeated the same words, in rooms where both wrote."),
     ] = False,
     is_id: Annotated[
-        bool, typer.Option("--id", help="It is an id, even if nothing was written by it and people have it as a name.")
+        bool, typer.Option("--id", help="Take USER as an id, also where it is somebody's name.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
@@ -249,7 +247,7 @@ def forget(
     nothing of the person is here, or something is left."""
     frame, user = frame_of(ctx), given
     if not is_id:
-        user = frame.run(lambda lore: _person(lore, given))
+        user = frame.run(lambda lore: _person(lore, given, frame))
     if dry_run or not yes:
         would, rooms = frame.run(lambda lore: _would(lore, user, same_words=same_words))
         nothing = not (would.found or would.left)
@@ -280,15 +278,16 @@ async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetRepo
     return would, {room: (await lore.rooms.get(room)).name for room in would.rooms_removed}
 
 
-async def _person(lore: Lore, given: str) -> str:
-    """Return the id of a person who is given by it or as user:ID."""
+async def _person(lore: Lore, given: str, frame: Frame) -> str:
+    """Return the id of a person who is given by it or as user:ID. The error for a name says what to type."""
     try:
         await lore.privacy.check_person(given)
         return given
     except NameNotId as error:
         if error.code == "scope_for_person":
             return owner_of(given)
-        raise NameNotId("person_named_in_command", error=error) from error
+        typed = frame.line("forget", await lore.privacy.person_named(given))
+        raise NameNotId("person_named_in_command", name=error.fields["name"], command=typed) from error
 
 
 def _tell(done: ForgetReport, *, as_json: bool, rooms: Mapping[str, str] | None = None) -> None:

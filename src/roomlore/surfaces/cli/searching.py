@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 
-_ROOM_FIRST = Help(" The room's id or name comes first.", "前面写房间的 id 或名称。")
+_ROOM_FIRST = Help(" With a room's id or name in front: in that room only.", "前面写房间的 id 或名称则只在该房间里找。")
 _READ = 20_000
 _SHOWN = 320
 _INDENT = 4
@@ -47,10 +47,10 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="[ROOM] QUERY", help=help_of(SEARCH["query"], _ROOM_FIRST))],
     viewer: Annotated[
         str | None,
-        typer.Option(help="Search all rooms that `room:ROOM` or `user:NAME` may see; then give no ROOM."),
+        typer.Option(help="Only what `room:ROOM` or `user:NAME` may see, in all rooms; then give no ROOM."),
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--all", help="Search all rooms, whoever may see them; then give no ROOM.")
+        bool, typer.Option("--all", help="All rooms, where QUERY has several words without quotes.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
     mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",
@@ -66,10 +66,8 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
     """Find the messages that answer a question. They are of one room, or of all rooms that a viewer may see."""
-    several = everywhere or viewer is not None
+    several = everywhere or viewer is not None or len(words) == 1
     room, query = (None, words) if several else (words[0], words[1:])
-    if not query:
-        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --all instead of ROOM.")
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
         zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)

@@ -26,15 +26,20 @@ if TYPE_CHECKING:
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str | None, typer.Option(help="Address; a public one needs an API key first.", show_default="the setting host")
+        str | None,
+        typer.Option(
+            help="Address; a public one needs an API key first.", show_default="127.0.0.1, the setting host"
+        ),
     ] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.", show_default="the setting port")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port; 0 takes a free one.", show_default="8765, the setting port")
+    ] = None,
     work: Annotated[
         bool | None,
         typer.Option(
             "--work/--no-work",
-            help="Do the work behind the calls here, or leave it to `roomlore worker`.",
-            show_default="the setting work_in_server",
+            help="Do background work in this process; with `--no-work` run `roomlore worker` beside it.",
+            show_default="on, the setting work_in_server",
         ),
     ] = None,
     workers: Annotated[
@@ -103,7 +108,7 @@ def worker(
             min=1,
             max=64,
             help="Pieces of durable work at a time.",
-            show_default="the setting work_at_once",
+            show_default="4, the setting work_at_once",
         ),
     ] = None,
 ) -> None:
@@ -201,7 +206,8 @@ def mcp(
     host: Annotated[
         str | None,
         typer.Option(
-            help="Address, with `--http`; a public one needs an API key first.", show_default="the setting host"
+            help="Address, with `--http`; a public one needs an API key first.",
+            show_default="127.0.0.1, the setting host",
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port, with `--http`; 0 takes a free one.")] = _PORT,

@@ -139,9 +139,11 @@ def ids(messages: Iterable[StoredMessage], out: Console) -> None:
         out.print(Text.assemble((inert(message.id, WHOLE_ID), "dim"), line), soft_wrap=True)
 
 
-def context(built: Context, trigger: StoredMessage, out: Console, *, signals: bool = False) -> None:
+def context(
+    built: Context, trigger: StoredMessage, out: Console, *, signals: bool = False, numbers: bool = True
+) -> None:
     """Print a context: a line for each message, with a bar for its score and the reason, and the saving. `signals`:
-    with the five signals, if the terminal is wide enough."""
+    with the five signals, if the terminal is wide enough. `numbers`: with the scores, else bars compare them."""
     out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
     place = (
         clock(trigger.at),
@@ -154,7 +156,7 @@ def context(built: Context, trigger: StoredMessage, out: Console, *, signals: bo
     if built.degraded:
         out.print(Text(f"  {say('degraded: {why}', why=causes(inert(built.degraded)))}", "yellow"))
     if built.messages:
-        out.print(_context_table(built, out, signals=signals and out.width >= WIDE))
+        out.print(_context_table(built, out, signals=signals and out.width >= WIDE, numbers=numbers))
     else:
         out.print(f"  {say('Nothing earlier matters for this message.')}")
     out.print(Text(f"  {savings(built)}", "green"))
@@ -170,8 +172,9 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _SIGNALS = ("reply", "user", "time", "@", "words")
 
 
-def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
+def _context_table(built: Context, out: Console, *, signals: bool, numbers: bool) -> Table:
     wide = out.width >= WIDE and not signals
+    most = 1.0 if numbers else max(candidate.score for candidate in built.messages) or 1.0
     one_day = len({local(candidate.message.at).date() for candidate in built.messages}) == 1
     shape = Table.grid(padding=(0, 1, 0, 0), expand=True)
     for column in ("sent", "bar", "score"):
@@ -187,8 +190,8 @@ def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
         message = candidate.message
         shape.add_row(
             Text(local(message.at).strftime("%H:%M" if one_day else "%m-%d %H:%M"), "dim"),
-            bar(candidate.score, out) if candidate.signals else Text(),
-            f"{candidate.score:.2f}" if candidate.signals else "",
+            bar(candidate.score / most, out) if candidate.signals else Text(),
+            f"{candidate.score:.2f}" if candidate.signals and numbers else "",
             Text(name(message), "bold"),
             f"{'→ ' if message.id == built.parent else ''}{text_of(message)}",
             *(_five(candidate.signals) if signals else ()),
