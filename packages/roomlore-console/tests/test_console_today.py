@@ -95,6 +95,11 @@ async def test_people_are_chosen_by_name(http, lore, filled):
     assert '<option value="r2">Rena (r2)</option>' in (await sections(http))[""]
 
 
+HABITS = [
+    ("fei", "We decided that the tool shed stays locked at night."),
+    ("yu", "Agreed: nobody waters the beans at noon."),
+    ("fei", "Rule: everybody cleans the tools after use."),
+]
 UNDONE = [("create", "delete"), ("delete", "restore"), ("evolution", "revert")]
 
 
@@ -112,6 +117,22 @@ async def test_each_change_of_memory_leads_to_what_undoes_it(http, lore, filled,
 
 
 @both
+async def test_what_one_update_changed_is_undone_whole_or_one_by_one(http, lore, filled, language):
+    told = [Message(id=f"f{n}", room_id="garden", sender_id=who, text=text) for n, (who, text) in enumerate(HABITS)]
+    await lore.messages.add(told)
+    made = await lore.memories.evolve("garden", mode="offline")
+    changed = [change.memory.memory_id for change in made.changes]
+    assert len(changed) > 1
+    shown = (await sections(http, language=language))["changed"]
+    assert shown.count(f"what=revert&id={made.evolution_id}") == 1
+    assert all(f"what=delete&id={memory_id}" in shown for memory_id in changed)
+    await lore.memories.revert(made.evolution_id)
+    shown = (await sections(http, language=language))["changed"]
+    assert shown.count('<p class="byline">') == 1, "what was undone at once is one row"
+    assert shown.count("action revert") == len(changed)
+
+
+@both
 async def test_an_empty_store_and_a_quiet_week_say_how_to_go_on(http, lore, language):
     say = tongue(language).say
     assert say("rooms.empty.next") in (await sections(http, language=language))[""]
@@ -122,6 +143,9 @@ async def test_an_empty_store_and_a_quiet_week_say_how_to_go_on(http, lore, lang
     assert say("today.last", day=day) in quiet
     there = html.unescape(re.search(r'href="(/console\?since=[^"]+)"', quiet)[1])
     assert "green tea" in (await sections(http, there, language))["decision"]
+    await lore.memories.add("group:tea", "They drink tea.")
+    there = html.unescape(re.search(r'href="(/console\?since=[^"]+)"', (await sections(http))[""])[1])
+    assert "green tea" in (await sections(http, there))["decision"], "also when a memory has changed since"
     for wrong in ("soon", "2026-99-99"):
         await sections(http, f"/console?since={wrong}", language, 422)
 

@@ -35,17 +35,18 @@ _UNDONE_BY = {Action.CREATE: "delete", Action.RESTORE: "delete", Action.DELETE: 
 @dataclass(frozen=True, slots=True)
 class ChangedMemory:
     """A memory that changed. `action`: of the log, '' if the viewer may not see that. `pieces`: its statement, word by
-    word."""
+    word. `undo`: the parameters of the page that undoes the change, None if there is none."""
 
     memory: Memory
     action: str
     pieces: tuple[TextPiece, ...]
+    undo: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What one evolution changed in the memories of a scope, or one change by hand. `undo`: the parameters of the page
-    that undoes it, None if there is none."""
+    """What one evolution, one that was reverted, or one change by hand changed in the memories of a scope. `undo`: the
+    parameters of the page that undoes all of it, None if there is none."""
 
     scope: str
     at: datetime
@@ -157,24 +158,33 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
     latest: dict[str, Change] = {}
     for change in changes:
         latest.setdefault(change.memory.lineage_id, change)
-    together = groupby(latest.values(), key=lambda change: (change.memory.scope, change.evolution_id or change.number))
-    return [_change_of(list(run)) for _, run in together]
+    return [_change_of(list(run)) for _, run in groupby(latest.values(), key=_together)]
 
 
 def _same(memory: Memory) -> tuple[TextPiece, ...]:
     return (TextPiece("same", memory.statement),)
 
 
+def _together(change: Change) -> tuple[str, object]:
+    """Return what is equal for changes that were made at once."""
+    at_once = change.at if change.action is Action.REVERT else change.number
+    return change.memory.scope, change.evolution_id or at_once
+
+
 def _change_of(run: Sequence[Change]) -> Changed:
     first = run[0]
-    memories = [ChangedMemory(change.memory, change.action.value, log_pieces(change)) for change in run]
-    if first.evolution_id:
-        undo: dict[str, str] | None = {"what": "revert", "id": first.evolution_id}
-    else:
-        what = _UNDONE_BY.get(first.action)
-        undone = first.closes[0] if first.action is Action.UPDATE and first.closes else first.memory.memory_id
-        undo = {"what": what, "id": undone} if what else None
+    memories = [
+        ChangedMemory(change.memory, change.action.value, log_pieces(change), _undo_of(change)) for change in run
+    ]
+    undo = {"what": "revert", "id": first.evolution_id} if first.evolution_id else memories[0].undo
     return Changed(first.memory.scope, first.at, undo, memories)
+
+
+def _undo_of(change: Change) -> dict[str, str] | None:
+    """Return the parameters of the page that undoes one change."""
+    what = _UNDONE_BY.get(change.action)
+    undone = change.closes[0] if change.action is Action.UPDATE and change.closes else change.memory.memory_id
+    return {"what": what, "id": undone} if what else None
 
 
 async def _failing(page: Page) -> Failing:
