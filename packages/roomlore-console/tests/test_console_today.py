@@ -87,10 +87,16 @@ async def test_people_are_chosen_by_name(http, lore, filled):
     shown = await sections(http)
     assert '<option value="rena">Rena</option>' in shown[""]
     assert "铲子" in (await sections(http, "/console?for=Rena&since=yesterday"))["waits"]
+    assert "铲子" in (await sections(http, "/console"))["waits"], "the choice is remembered"
+    assert "waits" not in await sections(http, "/console?for=")
+    assert "waits" not in await sections(http, "/console")
     wrong = await sections(http, "/console?for=Rina&since=yesterday", status=404)
     assert '<option value="Rina" selected>' in wrong[""], "what was typed stays"
     assert '<option value="yesterday" selected>' in wrong[""]
     assert '<a href="/console?for=rena&since=yesterday">' in wrong[""], "somebody near is offered"
+    assert "waits" not in await sections(http, "/console"), "nobody is remembered by a wrong name"
+    http.cookies.set("roomlore_person", "%E4%B8%8D%E5%9C%A8", path="/console")
+    assert "waits" not in await sections(http, "/console"), "who is gone does not stand in the way"
     await lore.messages.add(Message(id="x", room_id="tea", sender_id="r2", sender_name="Rena", text="hello"))
     assert '<option value="r2">Rena (r2)</option>' in (await sections(http))[""]
 

@@ -6,6 +6,7 @@ from datetime import date, datetime, time, timedelta
 from functools import partial
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote, unquote
 
 from starlette.responses import Response
 
@@ -25,6 +26,8 @@ from roomlore_console.shell import name_scopes
 _PERIODS = {"yesterday": 1, "week": 6, "month": 29}
 """The days before today with which a period begins."""
 _USUAL = "week"
+_PERSON_COOKIE, _REMEMBERED = "roomlore_person", 30 * 86_400
+"""Who was chosen last, and for how many seconds that is remembered."""
 _CHANGES = 200
 _FAILED = 50
 _NOT_FAILING = ("no_model", "work_failed")
@@ -79,7 +82,7 @@ async def today(page: Page) -> Response:
     changed = await _changed(page, since, whose)
     await name_scopes(page, [change.scope for change in changed])
     page.names.update({f"group:{point.room.room_id}": point.room.title for point in overview.points})
-    return page.show(
+    answer = page.show(
         "today.html",
         streamed=True,
         typed="",
@@ -93,6 +96,9 @@ async def today(page: Page) -> Response:
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
         **given,
     )
+    if "for" in page.request.query_params:
+        page.keep(answer, _PERSON_COOKIE, quote(whose or ""), seconds=_REMEMBERED)
+    return answer
 
 
 def _since(page: Page) -> datetime:
@@ -108,13 +114,15 @@ def _since(page: Page) -> datetime:
 
 
 async def _people(page: Page, tried: Tried) -> tuple[Choice | None, Sequence[Choice]]:
-    """Return the person in the address, by id or name, by default the one whom the page is shown to, None for
-    everybody; and the people of whom the page can be for one. A person sees no page of another."""
+    """Return the person in the address, by id or name, by default the one whom the page is shown to or who was chosen
+    last, None for everybody; and the people of whom the page can be for one. A person sees no page of another."""
     viewer = None if page.viewer is None else check_viewer(page.viewer)
     own = viewer.id if viewer is not None and viewer.kind == "user" else ""
-    typed = page.asked("for").strip() if "for" in page.request.query_params else own
+    given = "for" in page.request.query_params
+    typed = page.asked("for").strip() if given else own or unquote(page.request.cookies.get(_PERSON_COOKIE, ""))
     if not own:
-        return await whom(page, tried, "for", of=("user",), typed=typed), await offered(page, of=("user",))
+        person = await whom(page, tried if given else Tried({}), "for", of=("user",), typed=typed)
+        return person, await offered(page, of=("user",))
     known = [choice for choice in (await meant(page, own, ("user",)))[0] if choice.own_id == own]
     if typed not in ("", own):
         tried.wrong["for"] = page.tongue.say("pick.nobody", name=f"{typed:.80}")
