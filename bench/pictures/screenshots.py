@@ -52,7 +52,7 @@ SHOTS = (
         "en-GB",
         "dark",
         height=1000,
-        opened=".weighed details summary",
+        opened=".weighed > li:nth-child(3) summary",
     ),
     Shot("console-memory.png", f"/console/memory?id={nights.ROOM}", "zh-CN", "light", at="#log"),
     Shot("console-compare.png", f"/console/memory/compare?id={nights.ROOM}&from=3&to=now", "en-GB", "light"),

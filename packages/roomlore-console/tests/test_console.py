@@ -67,7 +67,7 @@ def test_both_languages_say_the_same_things():
 def test_every_key_of_a_template_is_there_and_every_key_is_used():
     known = set(tongue("en").words)
     code = "".join(one.read_text("utf-8") for one in PACKAGE.iterdir() if one.name.endswith(".py"))
-    used = set(re.findall(r"""t\(["']([\w.]+)["'][,)]""", "".join(TEMPLATES.values())))
+    used = set(re.findall(r"""\bt\(["']([\w.]+)["'][,)]""", "".join(TEMPLATES.values())))
     used |= set(re.findall(r"""tongue\.say\("([\w.]+)\"""", code))
     begun = set(re.findall(r"""t\(["']([\w.]+\.)["'] ~""", "".join(TEMPLATES.values())))
     begun |= {"ago.", "left.", "place.", "reason.", "strategy.", "outcome.", "failure.", "span.", "label."}

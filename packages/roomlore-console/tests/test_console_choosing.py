@@ -82,6 +82,7 @@ async def test_a_typo_keeps_the_form_of_recall(http, lore):
 KEPT = [
     ("/memory?id=group:dev&at=soon", "at", ("soon",)),
     ("/memory/compare?id=group:dev&from_at=then&to_at=2026-05-01T10:00", "from_at", ("then", "2026-05-01T10:00")),
+    ("/recall?q=my+words&tokens=300", "who", ("my words", "300")),
     ("/session?id=talk&window=much&q=my+words", "window", ("much", "my words")),
     ("/session?id=talk&window=999999999999&q=my+words", "window", ("999999999999", "my words")),
 ]
@@ -100,6 +101,9 @@ async def test_a_typo_keeps_every_form_and_is_told_beside_its_field(http, lore):
     shown = await page(http, "/console/search?q=tea&since=soon&room=tea")
     assert 'aria-describedby="wrong-since"' in shown
     assert '<option value="tea" selected>' in shown
+    shown = await page(http, "/console/search?since=2026-05-01&room=tea")
+    assert ALERT.search(shown.partition("<main")[2]), "days without words find nothing"
+    assert "/console/digest?id=tea&amp;since=2026-05-01" in shown
     shown = await page(http, "/console/forget?who=Prya")
     assert "what=forget&amp;id=u3" in shown
 

@@ -376,6 +376,18 @@ async def test_counting_what_would_go_keeps_nobody_waiting(http, lore, monkeypat
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+async def test_what_is_removed_and_what_is_kept_without_the_person_are_two_tables(http, lore, language):
+    said = (("ann", "I keep the spare key in the shed"), ("bob", "ann says it again: I keep the spare key in the shed"))
+    for number, (who, text) in enumerate(said):
+        await lore.messages.add(Message(id=f"m{number}", room_id="g", sender_id=who, sender_name=who, text=text))
+    shown = await page(http, "/console/memory/forgetting/would?id=ann", language=language)
+    removed, _, kept = shown.partition(f">{says(language, 'forget.kept')}<")
+    assert removed.index(says(language, "place.messages")) > removed.index(says(language, "forget.place"))
+    assert says(language, "place.messages of others") in kept
+    assert says(language, "place.messages of others") not in removed
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore, monkeypatch, language):
     """Whoever asks for one count too many is told what to do, and gets it once another has ended."""
     counted, may_end = [], {f"人{n}": asyncio.Event() for n in range(10)}

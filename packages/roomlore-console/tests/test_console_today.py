@@ -87,14 +87,25 @@ async def test_people_are_chosen_by_name(http, lore, filled):
     shown = await sections(http)
     assert '<option value="rena">Rena</option>' in shown[""]
     assert "铲子" in (await sections(http, "/console?for=Rena&since=yesterday"))["waits"]
+    assert "铲子" in (await sections(http, "/console"))["waits"], "the choice is remembered"
+    assert "waits" not in await sections(http, "/console?for=")
+    assert "waits" not in await sections(http, "/console")
     wrong = await sections(http, "/console?for=Rina&since=yesterday", status=404)
     assert '<option value="Rina" selected>' in wrong[""], "what was typed stays"
     assert '<option value="yesterday" selected>' in wrong[""]
     assert '<a href="/console?for=rena&since=yesterday">' in wrong[""], "somebody near is offered"
+    assert "waits" not in await sections(http, "/console"), "nobody is remembered by a wrong name"
+    http.cookies.set("roomlore_person", "%E4%B8%8D%E5%9C%A8", path="/console")
+    assert "waits" not in await sections(http, "/console"), "who is gone does not stand in the way"
     await lore.messages.add(Message(id="x", room_id="tea", sender_id="r2", sender_name="Rena", text="hello"))
     assert '<option value="r2">Rena (r2)</option>' in (await sections(http))[""]
 
 
+HABITS = [
+    ("fei", "We decided that the tool shed stays locked at night."),
+    ("yu", "Agreed: nobody waters the beans at noon."),
+    ("fei", "Rule: everybody cleans the tools after use."),
+]
 UNDONE = [("create", "delete"), ("delete", "restore"), ("evolution", "revert")]
 
 
@@ -112,6 +123,22 @@ async def test_each_change_of_memory_leads_to_what_undoes_it(http, lore, filled,
 
 
 @both
+async def test_what_one_update_changed_is_undone_whole_or_one_by_one(http, lore, filled, language):
+    told = [Message(id=f"f{n}", room_id="garden", sender_id=who, text=text) for n, (who, text) in enumerate(HABITS)]
+    await lore.messages.add(told)
+    made = await lore.memories.evolve("garden", mode="offline")
+    changed = [change.memory.memory_id for change in made.changes]
+    assert len(changed) > 1
+    shown = (await sections(http, language=language))["changed"]
+    assert shown.count(f"what=revert&id={made.evolution_id}") == 1
+    assert all(f"what=delete&id={memory_id}" in shown for memory_id in changed)
+    await lore.memories.revert(made.evolution_id)
+    shown = (await sections(http, language=language))["changed"]
+    assert shown.count('<p class="byline">') == 1, "what was undone at once is one row"
+    assert shown.count("action revert") == len(changed)
+
+
+@both
 async def test_an_empty_store_and_a_quiet_week_say_how_to_go_on(http, lore, language):
     say = tongue(language).say
     assert say("rooms.empty.next") in (await sections(http, language=language))[""]
@@ -122,6 +149,9 @@ async def test_an_empty_store_and_a_quiet_week_say_how_to_go_on(http, lore, lang
     assert say("today.last", day=day) in quiet
     there = html.unescape(re.search(r'href="(/console\?since=[^"]+)"', quiet)[1])
     assert "green tea" in (await sections(http, there, language))["decision"]
+    await lore.memories.add("group:tea", "They drink tea.")
+    there = html.unescape(re.search(r'href="(/console\?since=[^"]+)"', (await sections(http))[""])[1])
+    assert "green tea" in (await sections(http, there))["decision"], "also when a memory has changed since"
     for wrong in ("soon", "2026-99-99"):
         await sections(http, f"/console?since={wrong}", language, 422)
 

@@ -345,6 +345,7 @@ class Page:
         return {
             "t": spoken.say,
             "flush": _FLUSH,
+            "gap": "" if spoken.language == "zh" else " ",  # between sentences
             "place_named": lambda name: spoken.words.get(f"place.{name}", name),
             "label_named": lambda name: spoken.words.get(f"label.{name}", name),
             "language": spoken.language,

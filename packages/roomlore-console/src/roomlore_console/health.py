@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from starlette.responses import Response
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
-from roomlore.core.health import Verdict, worst
+from roomlore.core.health import worst
 from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
@@ -65,7 +65,6 @@ class Watch:
 
     def __init__(self) -> None:
         self._readings: tuple[CounterReading, ...] = ()
-        self.begun: datetime | None = None
 
     async def look(self, lore: Lore) -> tuple[CounterReading, ...]:
         """Return the stored readings and a current one."""
@@ -74,7 +73,6 @@ class Watch:
     @asynccontextmanager
     async def watching(self, lore: Lore, *, every_seconds: float = EVERY_SECONDS) -> AsyncIterator[None]:
         """Read the counters regularly inside the block."""
-        self.begun = lore.now()
         task = asyncio.create_task(self._go_on(lore, every_seconds))
         try:
             yield
@@ -283,7 +281,7 @@ _CHARTS: Mapping[str, tuple[Unit, Mapping[str, Figure]]] = {
 
 
 _MAX_JOBS = 100
-_VERDICTS: tuple[Verdict, ...] = ("ok", "warn", "fail")
+_VERDICTS = ("off", "ok", "warn", "fail")
 _STALE = ("behind", "rebuilding", "missing", "other model")
 _MAX_ROUTES = 20
 _LOOK_SECONDS = 5.0
@@ -306,9 +304,9 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A notice of what is missing, waits or fails. `name`: of its text; `count`: a number in it; `path`: of the page
-    about it."""
+    about it. `verdict`: as of a finding, or "off" for what is not set up."""
 
-    verdict: Verdict
+    verdict: str
     name: str
     count: int | str
     path: str = ""
@@ -334,7 +332,6 @@ async def health(page: Page) -> Response:
     return page.show(
         "health.html",
         charts=draw(readings, bounds),
-        begun=watch.begun,
         every=round(EVERY_SECONDS),
         still=page.asked("still") == "yes",
         frame={"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
@@ -352,7 +349,7 @@ async def findings(page: Page) -> Response:
     work: LongWork = page.request.app.state.long_work
     findings_shown = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
     notices = await notices_now(lore, await standing_now(lore))
-    verdicts: list[Verdict] = [worst(findings_shown or []), *(notice.verdict for notice in notices)]
+    verdicts: list[str] = [worst(findings_shown or []), *(notice.verdict for notice in notices)]
     return page.show(
         "findings.html",
         inside="hx-request" in page.request.headers,
@@ -473,7 +470,7 @@ async def notices_now(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
         Notice("warn", "nobody_works", jobs["waiting"], "/jobs?status=waiting")
         if jobs["waiting"] != "0" and not works
         else None,
-        Notice("warn", "no_model", 0) if not standing["models"] else None,
+        Notice("off", "no_model", 0) if not standing["models"] else None,
         Notice("warn", "fallbacks", f"{fallbacks}+" if fallbacks == _MAX_JOBS else fallbacks) if fallbacks else None,
         Notice("warn", "vectors_stale", index.waiting) if index.vectors in _STALE else None,
         Notice("warn", "links_stale", index.rooms_to_link) if index.rooms_to_link else None,

@@ -424,6 +424,8 @@ async def recall(page: Page) -> Response:
         page.names.setdefault(other.scope, other.title)
         picked.append(other.scope)
     checked: list[str] = tried.read("who", lambda: scopes_of(_few(picked)), [])
+    if not checked and "tokens" in page.request.query_params:
+        tried.wrong.setdefault("who", page.tongue.say("recall.nobody"))
     recollection: Recollection | None = None
     if checked and not tried.wrong:
         messages = [{"role": "user", "content": query}] if query else []

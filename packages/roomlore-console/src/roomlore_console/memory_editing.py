@@ -57,11 +57,13 @@ async def save_written(page: Page) -> Response:
 async def _subject(page: Page, lore: Lore) -> tuple[str, Memory | None]:
     """Return the scope, and the memory that the address names, None without one. Raises `Forbidden` if that was only
     shared with the viewer."""
-    if not (memory_id := page.asked("id")):
-        return check_scope(page.needed("scope")), None
-    await lore.memories.check_changeable(memory_id, page.viewer)
-    head = await lore.memories.head(memory_id, viewer=page.viewer)
-    return head.scope, head
+    head = None
+    if memory_id := page.asked("id"):
+        await lore.memories.check_changeable(memory_id, page.viewer)
+        head = await lore.memories.head(memory_id, viewer=page.viewer)
+    scope = head.scope if head else check_scope(page.needed("scope"))
+    await name_scopes(page, [scope])
+    return scope, head
 
 
 def _arguments(head: Memory | None) -> tuple[Argument, ...]:

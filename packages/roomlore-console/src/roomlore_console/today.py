@@ -6,6 +6,7 @@ from datetime import date, datetime, time, timedelta
 from functools import partial
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote, unquote
 
 from starlette.responses import Response
 
@@ -25,6 +26,8 @@ from roomlore_console.shell import name_scopes
 _PERIODS = {"yesterday": 1, "week": 6, "month": 29}
 """The days before today with which a period begins."""
 _USUAL = "week"
+_PERSON_COOKIE, _REMEMBERED = "roomlore_person", 30 * 86_400
+"""Who was chosen last, and for how many seconds that is remembered."""
 _CHANGES = 200
 _FAILED = 50
 _NOT_FAILING = ("no_model", "work_failed")
@@ -35,17 +38,18 @@ _UNDONE_BY = {Action.CREATE: "delete", Action.RESTORE: "delete", Action.DELETE: 
 @dataclass(frozen=True, slots=True)
 class ChangedMemory:
     """A memory that changed. `action`: of the log, '' if the viewer may not see that. `pieces`: its statement, word by
-    word."""
+    word. `undo`: the parameters of the page that undoes the change, None if there is none."""
 
     memory: Memory
     action: str
     pieces: tuple[TextPiece, ...]
+    undo: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What one evolution changed in the memories of a scope, or one change by hand. `undo`: the parameters of the page
-    that undoes it, None if there is none."""
+    """What one evolution, one that was reverted, or one change by hand changed in the memories of a scope. `undo`: the
+    parameters of the page that undoes all of it, None if there is none."""
 
     scope: str
     at: datetime
@@ -78,7 +82,7 @@ async def today(page: Page) -> Response:
     changed = await _changed(page, since, whose)
     await name_scopes(page, [change.scope for change in changed])
     page.names.update({f"group:{point.room.room_id}": point.room.title for point in overview.points})
-    return page.show(
+    answer = page.show(
         "today.html",
         streamed=True,
         typed="",
@@ -92,6 +96,9 @@ async def today(page: Page) -> Response:
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
         **given,
     )
+    if "for" in page.request.query_params:
+        page.keep(answer, _PERSON_COOKIE, quote(whose or ""), seconds=_REMEMBERED)
+    return answer
 
 
 def _since(page: Page) -> datetime:
@@ -107,13 +114,15 @@ def _since(page: Page) -> datetime:
 
 
 async def _people(page: Page, tried: Tried) -> tuple[Choice | None, Sequence[Choice]]:
-    """Return the person in the address, by id or name, by default the one whom the page is shown to, None for
-    everybody; and the people of whom the page can be for one. A person sees no page of another."""
+    """Return the person in the address, by id or name, by default the one whom the page is shown to or who was chosen
+    last, None for everybody; and the people of whom the page can be for one. A person sees no page of another."""
     viewer = None if page.viewer is None else check_viewer(page.viewer)
     own = viewer.id if viewer is not None and viewer.kind == "user" else ""
-    typed = page.asked("for").strip() if "for" in page.request.query_params else own
+    given = "for" in page.request.query_params
+    typed = page.asked("for").strip() if given else own or unquote(page.request.cookies.get(_PERSON_COOKIE, ""))
     if not own:
-        return await whom(page, tried, "for", of=("user",), typed=typed), await offered(page, of=("user",))
+        person = await whom(page, tried if given else Tried({}), "for", of=("user",), typed=typed)
+        return person, await offered(page, of=("user",))
     known = [choice for choice in (await meant(page, own, ("user",)))[0] if choice.own_id == own]
     if typed not in ("", own):
         tried.wrong["for"] = page.tongue.say("pick.nobody", name=f"{typed:.80}")
@@ -157,24 +166,33 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
     latest: dict[str, Change] = {}
     for change in changes:
         latest.setdefault(change.memory.lineage_id, change)
-    together = groupby(latest.values(), key=lambda change: (change.memory.scope, change.evolution_id or change.number))
-    return [_change_of(list(run)) for _, run in together]
+    return [_change_of(list(run)) for _, run in groupby(latest.values(), key=_together)]
 
 
 def _same(memory: Memory) -> tuple[TextPiece, ...]:
     return (TextPiece("same", memory.statement),)
 
 
+def _together(change: Change) -> tuple[str, object]:
+    """Return what is equal for changes that were made at once."""
+    at_once = change.at if change.action is Action.REVERT else change.number
+    return change.memory.scope, change.evolution_id or at_once
+
+
 def _change_of(run: Sequence[Change]) -> Changed:
     first = run[0]
-    memories = [ChangedMemory(change.memory, change.action.value, log_pieces(change)) for change in run]
-    if first.evolution_id:
-        undo: dict[str, str] | None = {"what": "revert", "id": first.evolution_id}
-    else:
-        what = _UNDONE_BY.get(first.action)
-        undone = first.closes[0] if first.action is Action.UPDATE and first.closes else first.memory.memory_id
-        undo = {"what": what, "id": undone} if what else None
+    memories = [
+        ChangedMemory(change.memory, change.action.value, log_pieces(change), _undo_of(change)) for change in run
+    ]
+    undo = {"what": "revert", "id": first.evolution_id} if first.evolution_id else memories[0].undo
     return Changed(first.memory.scope, first.at, undo, memories)
+
+
+def _undo_of(change: Change) -> dict[str, str] | None:
+    """Return the parameters of the page that undoes one change."""
+    what = _UNDONE_BY.get(change.action)
+    undone = change.closes[0] if change.action is Action.UPDATE and change.closes else change.memory.memory_id
+    return {"what": what, "id": undone} if what else None
 
 
 async def _failing(page: Page) -> Failing:
