@@ -172,6 +172,7 @@ async def test_the_keyboard_alone_gets_to_the_content(browser):
 async def test_the_slider_goes_back_without_leaving_the_page(browser):
     async with serving() as (address, _), looking(browser) as page:
         await page.goto(f"{address}/console/memory?id=tea")
+        await page.get_by_text("At another time").click()
         async with page.expect_response(lambda answer: "step=0" in answer.url):
             await page.get_by_role("slider").focus()
             await page.keyboard.press("Home")
@@ -183,6 +184,7 @@ async def test_the_slider_goes_back_without_leaving_the_page(browser):
 async def test_the_slider_has_room_on_a_phone_and_goes_where_it_is_touched(browser, language):
     async with serving() as (address, _), looking(browser, language=language, width=390) as page:
         await page.goto(f"{address}/console/memory?id=tea")
+        await page.locator(".past summary").click()
         slider, form = page.get_by_role("slider"), page.locator("form").filter(has=page.get_by_role("slider"))
         track, button = await slider.bounding_box(), await form.get_by_role("button").bounding_box()
         assert track["width"] >= 90
@@ -199,6 +201,7 @@ async def test_another_time_is_paged_with_the_keyboard_on_a_phone(browser):
         many = [NewMemory(scope="user:anna", statement=f"安娜喝过第 {n} 种茶") for n in range(130)]
         await lore.memories.add_all(many)
         await page.goto(f"{address}/console/memory?id=user:anna")
+        await page.locator(".past summary").click()
         async with page.expect_response(lambda answer: "step=0" in answer.url):
             await page.get_by_role("slider").focus()
             await page.keyboard.press("Home")

@@ -125,6 +125,7 @@ async def test_what_is_known_of_a_person_and_what_was_remembered_earlier_is_read
         await page.locator("main").get_by_role("link", name="tea", exact=True).click()
         await page.locator("#then .memories > li").nth(1).wait_for()
         assert await page.locator("#then .memories > li").count() == 2
+        await page.locator(".past summary").click()
         await page.get_by_label(say["at"]).fill((BEGIN - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M"))
         await page.get_by_role("button", name=say["show"]).last.click()
         await page.locator("#then h2").get_by_text("2026-01-04").wait_for()

@@ -71,7 +71,7 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     used |= set(re.findall(r"""tongue\.say\("([\w.]+)\"""", code))
     begun = set(re.findall(r"""t\(["']([\w.]+\.)["'] ~""", "".join(TEMPLATES.values())))
     begun |= {"ago.", "left.", "place.", "reason.", "strategy.", "outcome.", "failure.", "span.", "label."}
-    begun |= {"field.", "wrong.", "pick.", "problem.title."}
+    begun |= {"field.", "hint.", "wrong.", "pick.", "problem.title."}
     assert used - known == set()
     used |= {f"{key}.one" for key in used}
     assert {key for key in known - used if not key.startswith(tuple(begun))} == set()
@@ -80,6 +80,7 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     assert 'f"place.' in code
     assert 'f"outcome.' in code
     assert 'f"field.' in code
+    assert 'f"hint.' in code
     assert 'f"wrong.' in code
     assert 'f"pick.' in code
     assert 'f"problem.title.' in code

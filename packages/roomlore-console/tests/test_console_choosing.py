@@ -108,6 +108,29 @@ async def test_a_typo_keeps_every_form_and_is_told_beside_its_field(http, lore):
     assert "what=forget&amp;id=u3" in shown
 
 
+CALLED = [
+    ("/memory?id=group:dev&at=soon", "memory.at", 422),
+    ("/memory?id=group:dev&status=odd", "field.status", 422),
+    ("/memory/compare?id=group:dev&from_at=then", "compare.from", 422),
+    ("/memory/write", "field.scope", 422),
+    ("/digest?id=dev&since=foo", "digest.since", 422),
+    ("/jobs?status=odd", "field.status", 422),
+    ("/recall?tokens=many&whose=group:dev", "field.tokens", 422),
+    ("/recall?q=tea", "recall.nobody", 422),
+    ("/context?room=dev&message=none", "wrong.message_unknown_for_context", 404),
+]
+
+
+@both
+async def test_an_error_calls_a_field_by_its_label_in_the_language_of_the_page(http, lore, language):
+    await fill(lore)
+    for path, key, status in CALLED:
+        shown = ALERT.findall(await page(http, f"/console{path}", status, language))
+        assert len(shown) == 1, path
+        assert tongue(language).say(key) in shown[0], path
+        assert language == "en" or not re.search(r" is |lang=", shown[0]), path
+
+
 PEOPLE = {"den": "ann", "team": "ann bo", "square": "ann eve"}
 
 

@@ -128,6 +128,9 @@ async def test_a_fact_is_added_and_changed(http, lore, language):
     first, second = FACTS[language]
     shown = await page(http, "/console/memory?id=user:anna", language=language)
     assert f'href="{NEW.replace(":", "%3A")}"' in shown
+    empty = await page(http, NEW, language=language)
+    assert says(language, "write.seen") in empty.partition("<details")[0], "who may see it is not folded away"
+    assert '<details class="stack">' in empty
     typed = {
         "statement": f" {first} ",
         "confidence": "0.9",
@@ -178,6 +181,7 @@ async def test_what_cannot_be_saved_comes_back_as_it_was_typed(http, lore, langu
     assert (WRONG[field] if typed.strip() else NOTHING)[language == "zh"] in back.text
     assert back.text.count('aria-invalid="true"') == 1
     assert f'id="wrong-{field}"' in back.text
+    assert field == "statement" or '<details class="stack" open>' in back.text, "what is wrong is not folded away"
     held = form(back.text)
     assert {name: held[name] for name in fields if name != "kind"} == {
         name: value for name, value in fields.items() if name != "kind"

@@ -285,9 +285,9 @@ NOT_SHOWN = [
     ("/room?id=群里", 404, "There is no room &#39;群里&#39;", "没有房间 &#39;群里&#39;"),
     ("/room?id=tea&limit=99999", 422, "it must be a whole number from 1 to", "必须是 1 到 10000 之间的整数"),
     ("/person?id=nobody", 404, "Nobody with the id", "这里没有 id 为 &#39;nobody&#39; 的人"),
-    ("/memory?id=tea&at=x", 422, "give a day or a time", "请给出日期或时间"),
+    ("/memory?id=tea&at=x", 422, "“At a date” takes a day or a time", "“某个日期”请填日期或时间"),
     ("/memory/one?id=none", 404, "There is no memory", "没有记忆 &#39;none&#39;"),
-    ("/context?room=tea&message=m9", 404, "has no message", "里没有消息 &#39;m9&#39;"),
+    ("/context?room=tea&message=m9", 404, "No such message", "没有这条消息"),
     ("/jobs?status=odd", 422, "it is one of", "只能取"),
 ]
 

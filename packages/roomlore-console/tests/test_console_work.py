@@ -31,7 +31,8 @@ async def test_recall_shows_what_fits_with_its_scores(http, lore, language):
     await lore.memories.add("user:anna", "安娜喜欢乌龙茶", confidence=0.8)
     shown = await page(http, "/console/recall?scopes=user:anna&q=乌龙茶&tokens=200", language=language)
     assert says(language, "recall.found", taken=2, considered=2) in shown
-    assert len(re.findall(r"<td>\d\.\d\d</td>", shown)) == 6
+    assert len(re.findall(r"\b\d\.\d\d(?: ·|</td>)", shown)) == 6
+    assert all(says(language, f"recall.fits.{how}") in shown for how in ("well", "hardly")), "each says why it is there"
     assert "安娜喜欢乌龙茶" in shown.partition("<pre")[2]
     none = await page(http, "/console/recall?scopes=user:anna&tokens=1", language=language)
     assert says(language, "recall.empty.next") in none

@@ -71,7 +71,7 @@ def _field(page: Page, argument: Argument, typed: str, *, wrong: bool = False) -
         else {}
     )
     help_text, label = (
-        str(getattr(argument.help, tongue.language)).replace("`", ""),
+        words.get(f"hint.{argument.name}") or str(getattr(argument.help, tongue.language)).replace("`", ""),
         words.get(f"field.{argument.name}"),
     )
     for word, called in choices.items():

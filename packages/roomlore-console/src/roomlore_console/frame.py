@@ -125,10 +125,8 @@ _HEADERS = {
 def in_tongue(sentence: str, tongue: Tongue) -> tuple[str, bool]:
     """Return what the library says, in the visitor's language if it is translated, and True if it is in that one. What
     the console itself says in Chinese stays."""
-    if tongue.language == "en" or not sentence[:1].isascii():
-        return sentence, True
-    text = text_of(sentence, tongue.language)
-    return text, text != sentence
+    text = sentence if tongue.language == "en" else text_of(sentence, tongue.language)
+    return text, tongue.language == "en" or text != sentence or not sentence[:1].isascii()
 
 
 def translated(sentence: str, tongue: Tongue, longest: int = 600) -> Markup:
@@ -228,7 +226,7 @@ class Page:
         """Return a parameter. Raises `InvalidInput` if the address does not have it."""
         given = self.asked(name)
         if not given:
-            raise InvalidInput(self.tongue.say("problem.lacks", name=name))
+            raise InvalidInput(self.tongue.say("problem.lacks", name=self._label(name)))
         return given
 
     def choice(self, name: str, known: Iterable[str], default: str = "") -> str:
@@ -236,24 +234,27 @@ class Page:
         given = self.asked(name, default)
         if given not in known:
             words = ", ".join(filter(None, known))
-            raise InvalidInput("choice_unknown", name=name, value=f"{given!r:.40}", known=words)
+            raise InvalidInput("choice_unknown", name=self._label(name), value=f"{given!r:.40}", known=words)
         return given
 
     def every(self, name: str) -> list[str]:
         """Return all values of a parameter, without empty ones."""
         return [value for value in self.request.query_params.getlist(name) if value]
 
-    def number(self, name: str, *, most: int | None = None, called: str = "") -> int | None:
-        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`, which calls it as its field is
-        `called`."""
+    def number(self, name: str, *, most: int | None = None) -> int | None:
+        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`."""
         given = self.asked(name)
         if not given:
             return None
         if not (given.isascii() and given.isdecimal() and len(given) < 19 and int(given)):
-            raise InvalidInput("number_below_one", name=called or name, value=f"{given!r:.40}")
+            raise InvalidInput("number_below_one", name=self._label(name), value=f"{given!r:.40}")
         if most is not None and int(given) > most:
-            raise InvalidInput("number_from_one_to_outside", name=called or name, value=int(given), most=most)
+            raise InvalidInput("number_from_one_to_outside", name=self._label(name), value=int(given), most=most)
         return int(given)
+
+    def _label(self, name: str) -> str:
+        """Return what pages call a parameter."""
+        return self.tongue.words.get(f"field.{name}", name)
 
     @property
     def tongue(self) -> Tongue:

@@ -503,9 +503,7 @@ _STATUSES = get_args(WorkStatus)
 
 
 async def listed(page: Page) -> Response:
-    status: Any = page.asked("status") or None
-    if status not in (None, *_STATUSES):
-        raise InvalidInput("choice_unknown", name="status", value=f"{status!r:.40}", known=", ".join(_STATUSES))
+    status: Any = page.choice("status", ("", *_STATUSES)) or None
     offset = page.number("offset") or 0
     jobs = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
     await name_scopes(page, [f"group:{job.room_id}" for job in jobs if job.room_id])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Literal
-from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
@@ -140,7 +139,7 @@ async def memory(page: Page) -> Response:
         page.need("admin")
     stored = await _stored_scope(lore, scope) if viewer is None else None
     tried = Tried({})
-    at = tried.read("at", lambda: read_moment(page.asked("at"), page.zone), None)
+    at = tried.read("at", lambda: read_moment(page, "at", "memory.at"), None)
     then = await _selected_moment(page, lore, scope, at) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
     newest = stored.changes if stored else 0
     last = min(page.number("to") or newest, newest)
@@ -247,15 +246,16 @@ async def _selected_moment(page: Page, lore: Lore, scope: str, at: datetime | No
     return SelectedMoment(at, step, begins)
 
 
-def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
-    """Return a date or a time in the form of a browser's field, in the reader's zone. Raises `InvalidInput`."""
-    if not text:
+def read_moment(page: Page, name: str, called: str) -> datetime | None:
+    """Return a date or a time in the form of a browser's field, in the reader's zone. Raise `InvalidInput`, which calls
+    the field by the word `called`."""
+    if not (text := page.asked(name)):
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        return moment if moment.tzinfo else moment.replace(tzinfo=page.zone)
     except ValueError as error:
-        raise InvalidInput("at_invalid", value=f"{text!r:.40}") from error
+        raise InvalidInput(page.tongue.say("wrong.moment", field=page.tongue.say(called))) from error
 
 
 def _slider_step(text: str) -> int:
@@ -388,7 +388,7 @@ def _number_before_last_change(newest: Sequence[Change]) -> int:
 async def _point_in_address(page: Page, scope: str, name: str, tried: Tried) -> ComparisonPoint | None:
     """Return the point that the address gives, a time before an entry; None if it gives none."""
     lore, field = page.lore, f"{name}_at"
-    at = tried.read(field, lambda: read_moment(page.asked(field), page.zone), None)
+    at = tried.read(field, lambda: read_moment(page, field, f"compare.{name}"), None)
     if at is not None:
         return ComparisonPoint(at, typed=True)
     given = page.asked(name)
@@ -416,13 +416,14 @@ async def recall(page: Page) -> Response:
     """Return the page of recall: whose facts may be chosen, and what a reply would be told of them. Nothing is recalled
     until somebody is chosen, or while a field has an error."""
     query, tried = page.asked("q"), Tried({})
-    called = page.tongue.say("recall.budget")
-    tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS, called=called), None)
+    tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS), None)
     picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
     other = await whom(page, tried, "who")
     if other:
         page.names.setdefault(other.scope, other.title)
         picked.append(other.scope)
+    if page.request.query_params and not picked:
+        tried.wrong.setdefault("who", page.tongue.say("recall.nobody"))
     checked: list[str] = tried.read("who", lambda: scopes_of(_few(picked)), [])
     if not checked and "tokens" in page.request.query_params:
         tried.wrong.setdefault("who", page.tongue.say("recall.nobody"))

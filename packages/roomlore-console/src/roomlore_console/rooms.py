@@ -370,7 +370,8 @@ async def digest(page: Page) -> Response:
         "people": people,
     }
     try:
-        begin = moment("since", since, now=page.lore.now(), zone=page.zone, edge="start") if since else None
+        called, now = page.tongue.say("digest.since"), page.lore.now()
+        begin = moment(called, since, now=now, zone=page.zone, edge="start") if since else None
         made = await page.lore.digest(
             room_id,
             since=begin,

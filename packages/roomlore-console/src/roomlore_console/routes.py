@@ -227,7 +227,8 @@ def console_routes(
                 return shown_page.go("/viewer", next=shown_page.here if method == "GET" else None)
             except NotFound as error:
                 chosen, near = await names.instead(shown_page, path) if method == "GET" else (None, ())
-                return chosen or _problem(shown_page, status_of(error), str(error), near)
+                problem = shown_page.tongue.words.get(f"wrong.{error.code}") or str(error)
+                return chosen or _problem(shown_page, status_of(error), problem, near)
             except RoomloreError as error:
                 return _problem(shown_page, status_of(error), str(error))
             except Exception as error:  # noqa: BLE001 - the visitor gets a page; the server logs it after that

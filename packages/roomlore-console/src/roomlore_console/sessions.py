@@ -66,8 +66,7 @@ async def session(page: Page) -> Response:
     before = page.number("before")
     checkpoints = await lore.sessions.checkpoints(conversation_id, before=before, limit=_CHECKPOINTS, viewer=viewer)
     query, tried, usual = page.asked("q"), Tried({}), lore.settings.sessions.model_context_window
-    called = page.tongue.say("session.try.window")
-    window = tried.read("window", lambda: page.number("window", most=MAX_WINDOW, called=called), None) or usual
+    window = tried.read("window", lambda: page.number("window", most=MAX_WINDOW), None) or usual
     try:
         seen, trouble = await _seen(lore, stored, window, query, viewer), ""
     except BudgetTooSmall as error:
