@@ -43,8 +43,8 @@ class Shot:
 
 
 SHOTS = (
-    Shot("console-today.png", "/console?since=month", "en-GB", "light", height=800),
-    Shot("console-today-zh.png", "/console?since=month", "zh-CN", "dark", height=800),
+    Shot("console-today.png", "/console?since=month&for=noor", "en-GB", "light", height=760),
+    Shot("console-today-zh.png", "/console?since=month&for=noor", "zh-CN", "dark", height=760),
     Shot("console-room.png", f"/console/room?id={DEMO_ROOM}", "en-GB", "light", height=960),
     Shot(
         "console-context.png",

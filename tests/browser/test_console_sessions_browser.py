@@ -114,6 +114,7 @@ async def test_a_fact_is_written_mended_and_found(browser, scripted):
         await page.goto(f"{address}/console/memory?id=user:ann")
         await page.get_by_role("link", name="添加记忆").click()
         await page.get_by_label("内容").fill("安娜对花生过敏")
+        await page.locator("main summary").click()
         await page.get_by_label("置信度").fill("很确定")
         await page.get_by_role("button", name="记住").click()
         await page.get_by_text("请填 0 到 1 之间的数").wait_for()
