@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -116,6 +117,8 @@ REFUSED = (
     (("ask", "Crew", "kettle", "--sender", "Anne"), "did you mean 'u1' ('Ann')?"),
     (("ask", "Crow", "kettle"), "Did you mean 'r1' ('Crew')?"),
     (("facts", "list", "Crow"), "Did you mean 'r1' ('Crew')?"),
+    (("recall", "Zoe"), "There is no room and no person 'Zoe'."),
+    (("forget", "Ann"), "Type `roomlore --db chat.db forget u1`, or"),
     (("audience", "Crew", "--add", "Ann"), "it is the name of u1"),
     (("tune", "--room", "Crow"), "Did you mean 'r1' ('Crew')?"),
 )
@@ -181,6 +184,13 @@ def test_a_message_is_added_once(run):
     assert "Added to tea as m1." in run("add", "tea", "who", "wants", "tea?", "--as", "ann", "--id", "m1").stdout
     assert "In tea already, as m1." in run("add", "tea", "who wants tea?", "--as", "ann", "--id", "m1").stdout
     assert "who wants tea?" in run("context", "tea").stdout
+
+
+def test_what_to_type_next_can_be_typed(run):
+    told = run("add", "New Room", "hi").stdout
+    typed = shlex.split(re.search("`(.*)`", told)[1])
+    assert typed[:3] == ["roomlore", "--db", "chat.db"]
+    assert "hi" in run(*typed[3:]).stdout
 
 
 def test_the_first_evolution_reads_all_of_an_import(crew):

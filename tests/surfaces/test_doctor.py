@@ -1,6 +1,7 @@
 """`roomlore doctor` on real troubles: what is down, rubbish, missing, locked, read-only, newer."""
 
 import json
+import re
 import sqlite3
 import sys
 import tomllib
@@ -71,6 +72,10 @@ def test_a_new_folder_is_told_what_comes_and_nothing_is_made():
     assert "It is new" in told.stdout
     assert "no language model is configured" in " ".join(told.stdout.split())
     assert "DASHSCOPE_API_KEY" in told.stdout
+    assert told.stdout.startswith("It works. Worth a look:\n")
+    assert re.search(r"^\d+ checks passed\. Not set up: .*redis", told.stdout, re.MULTILINE)
+    assert not re.search("^(ok|off +redis)", told.stdout, re.MULTILINE)
+    assert len(re.findall("^(?:ok|off) ", run("--all").stdout, re.MULTILINE)) > 8
     assert list(Path().iterdir()) == []
 
 

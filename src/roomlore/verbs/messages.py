@@ -78,8 +78,8 @@ SEARCH = Verb(
         Argument(
             "asked_at",
             Moment("start", ("newest",)),
-            "When it is asked: a 'last week' in the question is counted from then. A time, or `newest`: when the newest "
-            "message was written; by default now.",
+            "When it is asked: a 'last week' in the question is counted from then. A time, or `newest`: when the "
+            "newest message was written; by default now.",
             "提问的时间，问题里的“上周”从这时算起：一个时间，或 `newest`（最新消息的时间）；默认是现在。",
             None,
         ),

@@ -79,9 +79,12 @@ def _tell_health(findings: list[Finding], verdict: Verdict, *, every: bool) -> N
         out.print(show.rows(shape, map(_finding_line, told)))
     if not every:
         fine = sum(finding.verdict == "ok" for finding in findings)
-        off = [_part_of(finding) for finding in findings if finding.verdict == "off" and finding not in told]
-        rest = say("{count} checks passed. Not set up: {off}. `--all` shows them all.", count=fine, off=say(", ").join(off))
-        out.print(Text(rest, "dim"))
+        off = say(", ").join(
+            _part_of(finding) for finding in findings if finding.verdict == "off" and finding not in told
+        )
+        out.print(
+            Text(say("{count} checks passed. Not set up: {off}. `--all` shows them all.", count=fine, off=off), "dim")
+        )
 
 
 def _part_of(finding: Finding) -> str:

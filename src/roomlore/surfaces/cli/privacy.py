@@ -237,9 +237,7 @@ def forget(
         bool,
         typer.Option("--same-words", help="Also where others repeated the same words, in rooms where both wrote."),
     ] = False,
-    is_id: Annotated[
-        bool, typer.Option("--id", help="Take USER as an id, also where it is somebody's name.")
-    ] = False,
+    is_id: Annotated[bool, typer.Option("--id", help="Take USER as an id, also where it is somebody's name.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:

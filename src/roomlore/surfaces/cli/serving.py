@@ -27,9 +27,7 @@ def serve(
     ctx: typer.Context,
     host: Annotated[
         str | None,
-        typer.Option(
-            help="Address; a public one needs an API key first.", show_default="127.0.0.1, the setting host"
-        ),
+        typer.Option(help="Address; a public one needs an API key first.", show_default="127.0.0.1, the setting host"),
     ] = None,
     port: Annotated[
         int | None, typer.Option(help="Port; 0 takes a free one.", show_default="8765, the setting port")
