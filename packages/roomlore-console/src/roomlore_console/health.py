@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from starlette.responses import Response
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.errors import Conflict, NotFound, describe
 from roomlore.core.health import worst
 from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
