@@ -1,6 +1,6 @@
 """Records a small store as a build of roomlore writes it, on each engine, for the tests of later builds:
 
-    PYTHONPATH=CLONE/src python tests/migrations/record_built.py tests/migrations/built_526591a
+    PYTHONPATH=CLONE/src python tests/migrations/record_built.py tests/migrations/built_0.1.0
 
 CLONE has the source of the build. Durable work has tables of its own and is not recorded.
 """
@@ -84,7 +84,7 @@ async def remember(lore: roomlore.Lore) -> None:
     await lore.memories.update(meets.memory_id, statement="团队每周四开会", reason="moved")
     gone = await lore.memories.add("group:tea", "The printer is broken")
     await lore.memories.delete(gone.memory_id, "repaired")
-    evolved = await lore.memories.evolve("tea", days=3650, mode="offline")
+    evolved = await lore.memories.evolve("tea", days=3650, mode="rules")
     assert await lore.memories.revert(evolved.evolution_id, "too early")
 
 
