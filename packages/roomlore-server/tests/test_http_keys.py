@@ -37,6 +37,7 @@ ROUTES = [
     ("GET", "/usage/export", None, "admin"),
     ("GET", "/rooms", None, "admin"),
     ("GET", "/rooms/tea", None, "read"),
+    ("DELETE", "/rooms/tea?dry_run=true", None, "admin"),
     ("GET", "/rooms/tea/threads", None, "read"),
     ("GET", "/rooms/tea/threads/m1", None, "read"),
     ("POST", "/rooms/tea/read", {"user_id": "ann"}, "write"),

@@ -108,7 +108,14 @@ _STATEMENT = Argument(
     "One statement that stands by itself.",
     "要记住的内容，一句能独立理解的话。",
 )
-_KIND = Argument("kind", KINDS, "group: what a group has come to be.", "group：群体的共同特征。", "fact")
+_KIND = Argument(
+    "kind",
+    KINDS,
+    "fact: something known of a person, an agent or a room. short: what a few messages said. "
+    "group: what a room has come to agree on or do.",
+    "fact：关于人、智能体或房间的已知情况。short：几条消息的内容。group：一个房间形成的共识或习惯。",
+    "fact",
+)
 _CONTENT = (
     Argument("confidence", Number(0, 1), "How sure it is, from 0 to 1.", "有多确定，0 到 1。", None),
     Argument("category", Text(MAX_LABEL), "Such as `preference`.", "属于哪一类，例如 `preference`。", ""),
