@@ -178,6 +178,7 @@ async def test_the_room_is_hidden_from_the_first_transaction_on(lore, monkeypatc
         lambda: lore.rooms.set_members("tea", ["ann"]),
         lambda: lore.rooms.set_kind("tea", "public"),
         lambda: lore.rooms.delete("tea", dry_run=True),
+        lambda: lore.memories.add("group:tea", "opens in June", kind=MemoryKind.GROUP),
     ]
     for write in writes:
         with pytest.raises(Conflict) as refused:
