@@ -95,6 +95,19 @@ async def test_a_fact_stays_if_it_rests_on_something_else(lore, on, becomes):
     assert (await lore.privacy.verify()).sound
 
 
+async def test_the_reason_of_a_change_that_rests_on_the_room_too_goes(lore):
+    await lore.messages.add([said(1), said(1, room="den")])
+    fact = await lore.memories.add("user:ann", "works there", sources=sources("den/den-1"))
+    fact = await lore.memories.update(fact.memory_id, confidence=0.4, reason="told in the den")
+    both = sources("tea/tea-1", "den/den-1")
+    fact = await lore.memories.update(fact.memory_id, statement="works here", sources=both, reason="closes in May")
+    await lore.rooms.delete("tea")
+    assert (await lore.memories.get(fact.memory_id, viewer=None)).statement == "works here"
+    changes = await lore.memories.changes("user:ann")
+    assert [entry.reason for entry in changes[:3]] == ["", "told in the den", ""]
+    assert await replays(lore)
+
+
 @pytest.mark.parametrize("gone", ["tea", 'te"a', "t%a", "te\\a", "茶\x1a", "te\x00a"])
 async def test_only_the_logs_that_name_the_room_are_read(lore, monkeypatch, gone):
     await lore.messages.add([said(1, room=gone), said(1, room="den"), said(1, room="tear")])
