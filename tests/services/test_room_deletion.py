@@ -13,7 +13,7 @@ from forget_rig import CHINESE, ENGLISH, ROOM, everything, fill, replays
 from roomlore import Lore, MemoryKind, Message, Settings, Source
 from roomlore.core.deletion import NO_ROOM
 from roomlore.core.errors import Conflict, NotFound, RoomloreError
-from roomlore.services.privacy import RoomDeletions
+from roomlore.services.privacy import RoomDeletions, room_memories
 from roomlore_testkit.embedding import HashEmbedder
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
@@ -93,6 +93,40 @@ async def test_a_fact_stays_if_it_rests_on_something_else(lore, on, becomes):
     assert await lore.memories.changes("group:tea") == []
     assert await replays(lore)
     assert (await lore.privacy.verify()).sound
+
+
+async def test_the_reason_of_a_change_that_rests_on_the_room_too_goes(lore):
+    await lore.messages.add([said(1), said(1, room="den")])
+    fact = await lore.memories.add("user:ann", "works there", sources=sources("den/den-1"))
+    fact = await lore.memories.update(fact.memory_id, confidence=0.4, reason="told in the den")
+    both = sources("tea/tea-1", "den/den-1")
+    fact = await lore.memories.update(fact.memory_id, statement="works here", sources=both, reason="closes in May")
+    await lore.rooms.delete("tea")
+    assert (await lore.memories.get(fact.memory_id, viewer=None)).statement == "works here"
+    changes = await lore.memories.changes("user:ann")
+    assert [entry.reason for entry in changes[:3]] == ["", "told in the den", ""]
+    assert await replays(lore)
+
+
+@pytest.mark.parametrize("gone", ["tea", 'te"a', "t%a", "te\\a", "茶\x1a", "te\x00a"])
+async def test_only_the_logs_that_name_the_room_are_read(lore, monkeypatch, gone):
+    await lore.messages.add([said(1, room=gone), said(1, room="den"), said(1, room="tear")])
+    of = {"on": [Source(gone, f"{gone}-1")], "den": sources("den/den-1"), "tear": sources("tear/tear-1"), "none": []}
+    facts = {who: await lore.memories.add(f"user:{who}", "drinks tea", sources=its) for who, its in of.items()}
+    for who in ("shared", "ended"):
+        facts[who] = await lore.memories.add(f"user:{who}", "drinks tea")
+        await lore.memories.share(facts[who].memory_id, f"room:{gone}")
+    await lore.memories.unshare(facts["ended"].memory_id, f"room:{gone}")
+    read, whole = set(), room_memories._changed
+
+    async def recorded(work, redaction, scope):
+        read.add(scope)
+        return await whole(work, redaction, scope)
+
+    monkeypatch.setattr(room_memories, "_changed", recorded)
+    assert (await lore.rooms.delete(gone)).complete
+    assert read == {"user:on", "user:shared", "user:ended"}
+    assert [cell for cell in cells(await everything(lore)) if gone in cell[2].split(":")] == []
 
 
 async def test_others_see_no_more_of_a_fact_than_before():
@@ -178,6 +212,7 @@ async def test_the_room_is_hidden_from_the_first_transaction_on(lore, monkeypatc
         lambda: lore.rooms.set_members("tea", ["ann"]),
         lambda: lore.rooms.set_kind("tea", "public"),
         lambda: lore.rooms.delete("tea", dry_run=True),
+        lambda: lore.memories.add("group:tea", "opens in June", kind=MemoryKind.GROUP),
     ]
     for write in writes:
         with pytest.raises(Conflict) as refused:

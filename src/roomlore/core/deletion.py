@@ -102,13 +102,14 @@ class RoomRedaction:
         return {memory.statement: mark(memory.statement) for memory in memories if self.rests_on_it_alone(memory)}
 
     def entry(self, change: Change, statements: Mapping[str, str]) -> Change:
-        """Return an entry of the log without the room."""
-        old, alone = change.old_statement, self.rests_on_it_alone(change.memory)
+        """Return an entry of the log without the room; without its reason if anything it rests on was said there."""
+        old, memory = change.old_statement, change.memory
+        rooms = {*(source.room_id for source in memory.sources), *(room.room_id for room in memory.evidence)}
         return replace(
             change,
-            memory=self.version(change.memory),
+            memory=self.version(memory),
             old_statement=None if old is None else statements.get(old, old),
-            reason="" if alone else change.reason,
+            reason="" if self.room_id in rooms else change.reason,
         )
 
     def record(self, evolution: Evolution) -> Evolution:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, literal, literal_column, select, update
+from sqlalchemy import bindparam, delete, func, literal, literal_column, or_, select, update
 
 from roomlore.storage import schema
 from roomlore.storage.engine import LockedRoom, Repository, Statement, in_locked_room, in_room, in_use, key_of_scope
 from roomlore.storage.rooms import keeps_vectors
+from roomlore.storage.rows import containing, list_text
 
 _r, _e, _src = schema.rooms, schema.evolutions, schema.sources
 _COUNTED = (
@@ -56,6 +57,17 @@ def _hide() -> Any:
     return update(_r).where(in_locked_room(_r)).values(**new, revision=_r.c.revision + literal_column("1"))
 
 
+def _named_in_memories() -> Any:
+    """Select the scopes in which a message of the room supports a memory, or an entry of the log names the room. An
+    entry has the whole version: its sources, its evidence and whom it was shared with."""
+    _m, _c, _s = schema.memories, schema.changes, schema.scopes
+    supported = select(_m.c.scope_key).join(_src, _src.c.memory_key == _m.c.memory_key).where(*_named(_src))
+    named = or_(*(_c.c.memory.like(bindparam(name), escape="!") for name in ("its_id", "as_reader")))
+    logged = select(_c.c.scope_key).where(_c.c.tenant == bindparam("tenant"), named)
+    there = or_(_s.c.scope_key.in_(supported), _s.c.scope_key.in_(logged))
+    return select(_s.c.scope).where(_s.c.tenant == bindparam("tenant"), there).order_by(_s.c.scope)
+
+
 _its_memories = select(schema.memories.c.memory_key).where(schema.memories.c.scope_key == key_of_scope())
 _lease = literal_column("'evolution:'").concat(bindparam("scope", type_=schema.Name))
 _COUNTS = {name: _count(schema.metadata.tables[name]) for name in _COUNTED}
@@ -80,6 +92,7 @@ _DROP_SCOPE = [
         )
     ),
 ]
+_NAMED_IN = Statement(_named_in_memories)
 _SUPPORTS = Statement(lambda: select(_src.c.memory_key).where(*_named(_src)).limit(1))
 _POSITIONS = _without(schema.import_positions, schema.import_positions.c.tenant == bindparam("tenant"))
 
@@ -125,6 +138,12 @@ class RoomRemoval(Repository):
         for statement in _DROP_SCOPE:
             await self._sql.fetch(statement, tenant=self._tenant, scope=scope)
         return numbers
+
+    async def scopes_naming(self, *, room_id: str) -> list[str]:
+        """Return the scopes with memories that rest on the room or were shared with it, and perhaps some others."""
+        patterns = (containing(list_text([name])[1:-1]) for name in (room_id, f"room:{room_id}"))
+        its = dict(zip(("its_id", "as_reader"), patterns, strict=True))
+        return [row[0] for row in await self._sql.fetch(_NAMED_IN, tenant=self._tenant, room_id=room_id, **its)]
 
     async def supports(self, *, room_id: str) -> bool:
         """Return True if a message of the room supports any memory."""

@@ -101,6 +101,17 @@ async def catch_up(work: UnitOfWork, in_force: InForce, stored: Scope) -> None:
         in_force.follow(await work.memories.changes(scope=stored.scope, after=in_force.number, limit=missed))
 
 
+async def _locked(work: UnitOfWork, scope: str, before: Kinds, now: datetime) -> Scope:
+    """Lock the scope and return it. Raise `Conflict` if it is of a room that is being deleted: it would go with it."""
+    stored = await work.memories.lock(scope=scope, now=now)
+    kind, _, room_id = scope.partition(":")
+    if kind == "group":
+        await work.rooms.check_not_deleted(room_id=room_id)
+    for in_force in before.values():
+        await catch_up(work, in_force, stored)
+    return stored
+
+
 @dataclass(frozen=True, slots=True)
 class _Batch:
     """The memories to add, by scope, with the index of each in the caller's list."""
@@ -187,7 +198,7 @@ class MemoryWriter(Service):
         now, done = self._clock.now(), dict[int, Remembered]()
         for scope, memories in batch.by_scope.items():
             if not dry_run:
-                await self._lock(work, scope, before[scope], now)
+                await _locked(work, scope, before[scope], now)
             number = max(memory.number for memory in before[scope].values())
             origins = await self._origins(work, (source for _, memory in memories for source in memory.sources))
             memories = [(place, _with_evidence(memory, origins)) for place, memory in memories]
@@ -242,12 +253,6 @@ class MemoryWriter(Service):
     async def _read(self, scope: str, kinds: Iterable[MemoryKind]) -> dict[MemoryKind, InForce]:
         return {kind: await self._cache.read(tenant=self._tenant, scope=scope, kind=kind) for kind in kinds}
 
-    async def _lock(self, work: UnitOfWork, scope: str, before: Mapping[MemoryKind, InForce], now: datetime) -> Scope:
-        stored = await work.memories.lock(scope=scope, now=now)
-        for in_force in before.values():
-            await catch_up(work, in_force, stored)
-        return stored
-
     async def _update(
         self, memory_id: str, edit: Edit, expected: str | None, reason: str, viewer: Viewer | None
     ) -> Memory:
@@ -255,7 +260,7 @@ class MemoryWriter(Service):
         before = await self._read(head.scope, [head.kind]) if edit.statement is not None else {}
         now = self._clock.now()
         async with self._storage.writing(self._tenant) as work:
-            scope = await self._lock(work, head.scope, before, now)
+            scope = await _locked(work, head.scope, before, now)
             lineage = await self._with_newest(work, (await self._lineages(work, [memory_id]))[memory_id])
             head = _in_force(lineage, expected)
             origins = await self._origins(work, edit.sources or ())
@@ -306,7 +311,7 @@ class MemoryWriter(Service):
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
         now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
         async with self._storage.writing(self._tenant) as work:
-            scope = await work.memories.lock(scope=scope_name, now=now)
+            scope = await _locked(work, scope_name, {}, now)
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             versions.expect(head, expected)
             if head.status is not MemoryStatus.ACTIVE:
@@ -420,7 +425,7 @@ class Reviser(Service):
         if by is not None and scope != f"user:{by}":
             raise Forbidden("share_not_permitted")
         async with self._storage.writing(self._tenant) as work:
-            number = await self._lock(work, scope, {}, now)
+            number = (await _locked(work, scope, {}, now)).changes
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
                 raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
@@ -444,7 +449,7 @@ class Reviser(Service):
         scope = own[0].scope
         before, now = await self._read(scope, (change.memory.kind for change in own)), self._clock.now()
         async with self._storage.writing(self._tenant) as work:
-            number = await self._lock(work, scope, before, now)
+            number = (await _locked(work, scope, before, now)).changes
             logged = await work.memories.changes_of_memories(memory_ids=touched(own))
             versions = await self._with_heads(work, touched(own))
             made = reverted(own, logged=logged, versions=versions, number=number, reason=reason, now=now)
@@ -456,7 +461,7 @@ class Reviser(Service):
         version = await self._version(memory_id)
         before, now = await self._read(version.scope, [version.kind]), self._clock.now()
         async with self._storage.writing(self._tenant) as work:
-            number = await self._lock(work, version.scope, before, now)
+            number = (await _locked(work, version.scope, before, now)).changes
             versions = await self._with_heads(work, [memory_id])
             head = next((candidate for candidate in versions if candidate.status is MemoryStatus.ACTIVE), None)
             wanted = next(candidate for candidate in versions if candidate.memory_id == memory_id)
@@ -471,7 +476,7 @@ class Reviser(Service):
     async def _strengthen(self, memory_id: str, value: float, reason: str) -> Memory:
         scope, now = (await self._version(memory_id)).scope, self._clock.now()
         async with self._storage.writing(self._tenant) as work:
-            number = await self._lock(work, scope, {}, now)
+            number = (await _locked(work, scope, {}, now)).changes
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
                 raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
@@ -508,13 +513,6 @@ class Reviser(Service):
         return {
             kind: await self._cache.read(tenant=self._tenant, scope=scope, kind=kind) for kind in sorted(set(kinds))
         }
-
-    async def _lock(self, work: UnitOfWork, scope: str, before: Kinds, now: datetime) -> int:
-        """Lock the scope and return the number of its last change."""
-        stored = await work.memories.lock(scope=scope, now=now)
-        for in_force in before.values():
-            await catch_up(work, in_force, stored)
-        return stored.changes
 
 
 def _in_force_again(version: Memory, logged: Sequence[Change], now: datetime) -> Memory:

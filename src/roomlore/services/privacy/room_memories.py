@@ -37,16 +37,11 @@ class RoomMemories(Service):
     they agree whenever the process ends. The indexes follow by the outbox."""
 
     async def rewrite(self, room: GoneRoom, tally: ForgetTally) -> None:
-        after: str | None = None
-        while True:
-            async with self._storage.reading(room.tenant) as work:
-                page = await work.memories.scopes(after=after, limit=_PAGE)
-            for scope in page:
-                if scope.scope != room.group:
-                    await self._rewrite_scope(room, scope.scope, tally)
-            if len(page) < _PAGE:
-                break
-            after = page[-1].scope
+        async with self._storage.reading(room.tenant) as work:
+            scopes = await work.maintenance.scopes_naming(room_id=room.room_id)
+        for scope in scopes:
+            if scope != room.group:
+                await self._rewrite_scope(room, scope, tally)
         await self._rewrite_records(room, tally)
 
     async def _rewrite_scope(self, room: GoneRoom, scope: str, tally: ForgetTally) -> None:
