@@ -200,6 +200,49 @@ async def test_a_target_that_was_used_since_is_refused(files):
         assert await lore.messages.get("tea", "m80")
 
 
+def run_sql(url: str, sql: str) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
+        raw.execute(sql)
+        raw.commit()
+
+
+async def filled_with_many_rows(url: str) -> str:
+    """Fill a store with a table of 20,001 rows more. Return a change in place of one of them."""
+    await fill(url, more=1)
+    numbers = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20001)"
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
+        columns = [name for _, name, *_ in raw.execute("PRAGMA table_info(import_positions)")]
+    run_sql(url, f"INSERT INTO import_positions {numbers} SELECT {', '.join('n' for _ in columns)} FROM numbers")
+    return f"UPDATE import_positions SET {columns[-1]} = 7654321 WHERE rowid = 20000"
+
+
+async def test_a_change_in_place_of_a_large_table_at_the_target_is_seen(files):
+    source, target = files
+    change_in_place = await filled_with_many_rows(source)
+    await asyncio.to_thread(moved, source, target)
+    run_sql(target, change_in_place)
+    with pytest.raises(Conflict, match="was used after"):
+        await asyncio.to_thread(moved, source, target)
+    assert "7654321" in everything_in(target)
+
+
+async def test_what_others_write_before_they_close_a_followed_source_is_copied(files, monkeypatch):
+    source, target = files
+    monkeypatch.setattr("roomlore.wiring.moving._REST_SECONDS", 0)
+    change_in_place, told = await filled_with_many_rows(source), []
+    open_elsewhere = [3, 2, 0]
+
+    def others(side: object) -> int:
+        if len(open_elsewhere) == 1:
+            run_sql(source, change_in_place)
+        return open_elsewhere.pop(0) if open_elsewhere else 0
+
+    monkeypatch.setattr("roomlore.storage.moving.SqliteSide.others", others)
+    await asyncio.to_thread(moved, source, target, lambda what, done, _: told.append((what, done)), follow=True)
+    assert "7654321" in everything_in(target)
+    assert [done for what, done in told if what == "waiting"] == [3, 2]
+
+
 async def test_a_target_of_another_source_is_refused(files, tmp_path):
     source, target = files
     await fill(source, more=1)

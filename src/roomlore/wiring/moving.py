@@ -30,7 +30,8 @@ _ROUNDS = 5
 _REST_SECONDS = 2.0
 _DONE = "done"
 Told = Callable[[str, int, int], None]
-"""Called with what is done, 'copying', 'comparing' or 'verifying', and with how many rows of how many."""
+"""Called with what is done, 'copying', 'comparing', 'finishing' or 'verifying', and with how many rows of how many; or
+with 'waiting' and how many others have the source open."""
 
 
 def plan_move(source: Settings, target: Settings) -> MovePlan:
@@ -107,8 +108,10 @@ def _check(here: Side, there: Side) -> bool:
     noted = there.noted()
     if noted and noted["source"] != here.name:
         raise Conflict("move_from_another_source", source=noted["source"])
-    if "finished" in noted and noted["finished"] != there.mark():
-        raise Conflict("move_target_was_used")
+    if "finished" in noted:
+        with there.snapshot():
+            if noted["finished"] != there.mark():
+                raise Conflict("move_target_was_used")
     if not noted and (filled := there.holds_data()):
         raise Conflict("move_target_not_empty", tables=", ".join(filled))
     return not noted
@@ -174,10 +177,12 @@ class _Move:
     def catch_up(self, *, follow: bool) -> None:
         """Compare the two, and copy and delete what differs, until nothing does."""
         while follow or self.rounds < _ROUNDS:
+            others = self._here.others() if follow else 0  # before the round: what they wrote last is in it
             if not self._round():
-                if (not follow or not self._here.others()) and not self.is_newer(self._here):
+                if not others and not self.is_newer(self._here):
                     return
                 if follow:
+                    self._told("waiting", others, 0)
                     time.sleep(_REST_SECONDS)
 
     def is_newer(self, here: Side) -> bool:
