@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from bench.moved_answers import unlike
+from sqlalchemy import make_url
 
 from moved_store import SETTINGS, answers, fill, index, opened, said
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, StorageBusy, StorageUnavailable
@@ -333,6 +334,17 @@ async def test_servers_on_the_target_are_named(files, postgres_url):
         report = await asyncio.to_thread(moved, source, postgres_url)
     assert report.notices[0].startswith("1 other")
     assert NOTICES[-1:] == list(report.notices)
+
+
+def test_connections_of_other_roles_are_counted_without_pg_monitor(postgres_url):
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE mover_without_monitor LOGIN")
+        try:
+            side = open_side(make_url(postgres_url).set(username="mover_without_monitor").render_as_string(False))
+            assert side.others() == 1
+            side.close()
+        finally:
+            owner.execute("DROP ROLE mover_without_monitor")
 
 
 async def test_a_pooler_is_refused(files, pooled_url):
