@@ -1,6 +1,7 @@
 """A whole store is moved between databases: what it has, what it answers, and what was done to it meanwhile."""
 
 import asyncio
+import gzip
 import os
 import sqlite3
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from sqlalchemy import make_url
 
 from moved_store import SETTINGS, answers, fill, index, opened, said
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, StorageBusy, StorageUnavailable
-from roomlore.core.moving import WAYS, MoveReport
+from roomlore.core.moving import OLDER, WAYS, MoveReport
 from roomlore.storage import connect
 from roomlore.storage.moving import open_side
 from roomlore.wiring.moving import move, plan_move
@@ -304,6 +305,30 @@ async def test_the_plan_writes_nothing(urls):
     assert not os.path.exists(target.removeprefix("sqlite:///"))  # noqa: ASYNC240, PTH110
 
 
+BUILT = Path(__file__).parent.parent / "migrations"
+
+
+def test_the_plan_of_a_store_of_an_earlier_version_leaves_it_as_it_is(tmp_path):
+    file = tmp_path / "built.db"
+    file.write_bytes(gzip.decompress((BUILT / "built_526591a.db.gz").read_bytes()))
+    before, settings = file.read_bytes(), SETTINGS.changed(database_url=f"sqlite:///{file}")
+    plan = plan_move(settings, settings.changed(database_url=f"sqlite:///{tmp_path}/new.db"))
+    assert file.read_bytes() == before
+    assert plan.notices == (OLDER,)
+    assert plan.rows["messages"] > 10
+    assert plan.rows.keys() == {name for name, way in WAYS.items() if not way.left}
+
+
+@pytest.mark.parametrize(("stamp", "why"), [("9999", "newer roomlore"), ("moving", "run that command again")])
+async def test_a_store_that_cannot_be_moved_has_no_plan(files, stamp, why):
+    source, target = files
+    await fill(source, more=1)
+    run_sql(source, f"UPDATE alembic_version SET version_num = '{stamp}'")
+    settings = SETTINGS.changed(database_url=source)
+    with pytest.raises(StorageUnavailable, match=why):
+        plan_move(settings, settings.changed(database_url=target))
+
+
 @pytest.mark.parametrize(
     ("source", "target", "kind", "why"),
     [
@@ -340,9 +365,9 @@ def test_connections_of_other_roles_are_counted_without_pg_monitor(postgres_url)
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         owner.execute("CREATE ROLE mover_without_monitor LOGIN")
         try:
-            side = open_side(make_url(postgres_url).set(username="mover_without_monitor").render_as_string(False))
-            assert side.others() == 1
-            side.close()
+            url = make_url(postgres_url).set(username="mover_without_monitor").render_as_string(hide_password=False)
+            with closing(open_side(url)) as side:
+                assert side.others() == 1
         finally:
             owner.execute("DROP ROLE mover_without_monitor")
 

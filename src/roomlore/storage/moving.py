@@ -22,7 +22,7 @@ import numpy as np
 from sqlalchemy import StaticPool, create_engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
-from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged
+from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged, StorageUnavailable
 from roomlore.core.moving import OWN, WAYS, Key, Row
 from roomlore.storage import migrations
 from roomlore.storage.inspection import MERGE_WORDS
@@ -131,6 +131,19 @@ class Side(ABC):
         stamped = "alembic_version" in self._tables()
         return self.run("SELECT version_num FROM alembic_version")[0][0] if stamped else None
 
+    def is_older(self) -> bool:
+        """Return True if the tables are of an earlier version. Raise `StorageUnavailable` if they are being filled, or
+        of a later one."""
+        version = self.version() or ""
+        if version > migrations.HEAD:
+            raise StorageUnavailable("database_being_moved" if version == MOVING else "database_too_new")
+        return version != migrations.HEAD
+
+    def existing(self, names: Iterable[str]) -> list[str]:
+        """Return which of these tables there are."""
+        there = self._tables()
+        return [name for name in names if name in there]
+
     def counts(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of rows of each of these tables. That of vectors is without the removed ones."""
         counted = "SELECT count(*) FROM {}"
@@ -223,7 +236,7 @@ class Side(ABC):
 
     def holds_data(self) -> list[str]:
         """Return the tables of `OWN` that have rows."""
-        return [name for name, count in self.counts(set(OWN) & self._tables()).items() if count]
+        return [name for name, count in self.counts(self.existing(OWN)).items() if count]
 
     def key_size(self, table: str) -> int:
         """Return how many columns the key of a table has."""
