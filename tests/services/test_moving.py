@@ -1,6 +1,7 @@
 """A whole store is moved between databases: what it has, what it answers, and what was done to it meanwhile."""
 
 import asyncio
+import gzip
 import os
 import sqlite3
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from bench.moved_answers import unlike
+from sqlalchemy import make_url
 
 from moved_store import SETTINGS, answers, fill, index, opened, said
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, StorageBusy, StorageUnavailable
-from roomlore.core.moving import WAYS, MoveReport
+from roomlore.core.moving import OLDER, WAYS, MoveReport
 from roomlore.storage import connect
 from roomlore.storage.moving import open_side
 from roomlore.wiring.moving import move, plan_move
@@ -200,6 +202,49 @@ async def test_a_target_that_was_used_since_is_refused(files):
         assert await lore.messages.get("tea", "m80")
 
 
+def run_sql(url: str, sql: str) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
+        raw.execute(sql)
+        raw.commit()
+
+
+async def filled_with_many_rows(url: str) -> str:
+    """Fill a store with a table of 20,001 rows more. Return a change in place of one of them."""
+    await fill(url, more=1)
+    numbers = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20001)"
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
+        columns = [name for _, name, *_ in raw.execute("PRAGMA table_info(import_positions)")]
+    run_sql(url, f"INSERT INTO import_positions {numbers} SELECT {', '.join('n' for _ in columns)} FROM numbers")
+    return f"UPDATE import_positions SET {columns[-1]} = 7654321 WHERE rowid = 20000"
+
+
+async def test_a_change_in_place_of_a_large_table_at_the_target_is_seen(files):
+    source, target = files
+    change_in_place = await filled_with_many_rows(source)
+    await asyncio.to_thread(moved, source, target)
+    run_sql(target, change_in_place)
+    with pytest.raises(Conflict, match="was used after"):
+        await asyncio.to_thread(moved, source, target)
+    assert "7654321" in everything_in(target)
+
+
+async def test_what_others_write_before_they_close_a_followed_source_is_copied(files, monkeypatch):
+    source, target = files
+    monkeypatch.setattr("roomlore.wiring.moving._REST_SECONDS", 0)
+    change_in_place, told = await filled_with_many_rows(source), []
+    open_elsewhere = [3, 2, 0]
+
+    def others(side: object) -> int:
+        if len(open_elsewhere) == 1:
+            run_sql(source, change_in_place)
+        return open_elsewhere.pop(0) if open_elsewhere else 0
+
+    monkeypatch.setattr("roomlore.storage.moving.SqliteSide.others", others)
+    await asyncio.to_thread(moved, source, target, lambda what, done, _: told.append((what, done)), follow=True)
+    assert "7654321" in everything_in(target)
+    assert [done for what, done in told if what == "waiting"] == [3, 2]
+
+
 async def test_a_target_of_another_source_is_refused(files, tmp_path):
     source, target = files
     await fill(source, more=1)
@@ -260,6 +305,30 @@ async def test_the_plan_writes_nothing(urls):
     assert not os.path.exists(target.removeprefix("sqlite:///"))  # noqa: ASYNC240, PTH110
 
 
+BUILT = Path(__file__).parent.parent / "migrations"
+
+
+def test_the_plan_of_a_store_of_an_earlier_version_leaves_it_as_it_is(tmp_path):
+    file = tmp_path / "built.db"
+    file.write_bytes(gzip.decompress((BUILT / "built_526591a.db.gz").read_bytes()))
+    before, settings = file.read_bytes(), SETTINGS.changed(database_url=f"sqlite:///{file}")
+    plan = plan_move(settings, settings.changed(database_url=f"sqlite:///{tmp_path}/new.db"))
+    assert file.read_bytes() == before
+    assert plan.notices == (OLDER,)
+    assert plan.rows["messages"] > 10
+    assert plan.rows.keys() == {name for name, way in WAYS.items() if not way.left}
+
+
+@pytest.mark.parametrize(("stamp", "why"), [("9999", "newer roomlore"), ("moving", "run that command again")])
+async def test_a_store_that_cannot_be_moved_has_no_plan(files, stamp, why):
+    source, target = files
+    await fill(source, more=1)
+    run_sql(source, f"UPDATE alembic_version SET version_num = '{stamp}'")
+    settings = SETTINGS.changed(database_url=source)
+    with pytest.raises(StorageUnavailable, match=why):
+        plan_move(settings, settings.changed(database_url=target))
+
+
 @pytest.mark.parametrize(
     ("source", "target", "kind", "why"),
     [
@@ -290,6 +359,17 @@ async def test_servers_on_the_target_are_named(files, postgres_url):
         report = await asyncio.to_thread(moved, source, postgres_url)
     assert report.notices[0].startswith("1 other")
     assert NOTICES[-1:] == list(report.notices)
+
+
+def test_connections_of_other_roles_are_counted_without_pg_monitor(postgres_url):
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE mover_without_monitor LOGIN")
+        try:
+            url = make_url(postgres_url).set(username="mover_without_monitor").render_as_string(hide_password=False)
+            with closing(open_side(url)) as side:
+                assert side.others() == 1
+        finally:
+            owner.execute("DROP ROLE mover_without_monitor")
 
 
 async def test_a_pooler_is_refused(files, pooled_url):

@@ -127,6 +127,7 @@ class MovePlan:
 
 
 OTHERS = "{count} other programs are connected to the target. End servers that run on it, and start them afterwards."
+OLDER = "The source was written by an earlier roomlore: rows are counted as they are. The move itself updates it first."
 
 
 def left() -> dict[str, str]:

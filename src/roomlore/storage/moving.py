@@ -22,7 +22,7 @@ import numpy as np
 from sqlalchemy import StaticPool, create_engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
-from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged
+from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged, StorageUnavailable
 from roomlore.core.moving import OWN, WAYS, Key, Row
 from roomlore.storage import migrations
 from roomlore.storage.inspection import MERGE_WORDS
@@ -34,8 +34,6 @@ from roomlore.storage.sqlite import opened
 from roomlore.storage.words import MAX_LENGTH, before, spell_message, vector_text, words_in
 
 _PAGE = 1_000
-_SMALL = 20_000
-"""A table of so many rows is read as a whole to see whether it changed."""
 _DELETED_AT_ONCE = 5_000
 _STAMPS = 1 << 36
 """As in the keys of vectors in SQL: those of a scope begin at so many times the scope's key."""
@@ -133,6 +131,19 @@ class Side(ABC):
         stamped = "alembic_version" in self._tables()
         return self.run("SELECT version_num FROM alembic_version")[0][0] if stamped else None
 
+    def is_older(self) -> bool:
+        """Return True if the tables are of an earlier version. Raise `StorageUnavailable` if they are being filled, or
+        of a later one."""
+        version = self.version() or ""
+        if version > migrations.HEAD:
+            raise StorageUnavailable("database_being_moved" if version == MOVING else "database_too_new")
+        return version != migrations.HEAD
+
+    def existing(self, names: Iterable[str]) -> list[str]:
+        """Return which of these tables there are."""
+        there = self._tables()
+        return [name for name in names if name in there]
+
     def counts(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of rows of each of these tables. That of vectors is without the removed ones."""
         counted = "SELECT count(*) FROM {}"
@@ -146,14 +157,14 @@ class Side(ABC):
                 upgrade(connection)
 
     def mark(self) -> str:
-        """Return a text that changes with the store. Of a large table it has the number of rows: what changes in one
-        shows in those of rooms and scopes."""
+        """Return a text that changes with the store. Every row is read, so this takes time in proportion to them. Call
+        it in a snapshot or a transaction."""
         digest = blake2b(digest_size=16)
         for name in copied_tables():
-            count = self.run(f"SELECT count(*) FROM {name}")[0][0]  # noqa: S608
             keys = ", ".join(column.name for column in metadata.tables[name].primary_key)
-            rows = self.run(f"SELECT * FROM {name} ORDER BY {keys}") if count <= _SMALL else []  # noqa: S608
-            digest.update(repr((name, count, rows)).encode("utf-8", "surrogatepass"))
+            digest.update(name.encode())
+            for row in chain.from_iterable(self._stream(f"SELECT * FROM {name} ORDER BY {keys}", ())):  # noqa: S608
+                digest.update(repr(row).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     def pages(self, table: str, *, form: str, **ends: Key | None) -> Iterator[list[Row]]:
@@ -225,7 +236,7 @@ class Side(ABC):
 
     def holds_data(self) -> list[str]:
         """Return the tables of `OWN` that have rows."""
-        return [name for name, count in self.counts(set(OWN) & self._tables()).items() if count]
+        return [name for name, count in self.counts(self.existing(OWN)).items() if count]
 
     def key_size(self, table: str) -> int:
         """Return how many columns the key of a table has."""
@@ -409,9 +420,10 @@ WHERE contype = 'f' AND conparentid = 0 AND conrelid = ANY (SELECT to_regclass(n
 """
 _WORDS = "SELECT pg_get_indexdef(to_regclass('ix_message_words_words'))"
 _OTHERS = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
-    " AND pid <> pg_backend_pid()"
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND coalesce(backend_type, 'client backend') = 'client backend'"
 )
+"""A role without `pg_monitor` is not told the kinds of other roles' processes."""
 
 
 class PostgresSide(Side):

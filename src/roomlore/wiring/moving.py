@@ -12,7 +12,7 @@ from roomlore.adapters.vectors import PGVECTOR
 from roomlore.adapters.vectors.rows import own_table
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
-from roomlore.core.moving import OTHERS, MovePlan, MoveReport, Row, batches, differences, left, minutes
+from roomlore.core.moving import OLDER, OTHERS, MovePlan, MoveReport, Row, batches, differences, left, minutes
 from roomlore.core.search.hits import EmbeddingModel
 from roomlore.ports.backends import VECTORS, Host
 from roomlore.settings import Settings
@@ -30,20 +30,23 @@ _ROUNDS = 5
 _REST_SECONDS = 2.0
 _DONE = "done"
 Told = Callable[[str, int, int], None]
-"""Called with what is done, 'copying', 'comparing' or 'verifying', and with how many rows of how many."""
+"""Called with what is done, 'copying', 'comparing', 'finishing' or 'verifying', and with how many rows of how many; or
+with 'waiting' and how many others have the source open."""
 
 
 def plan_move(source: Settings, target: Settings) -> MovePlan:
-    """Return what a move would do. Nothing is written. Raise as `move`."""
+    """Return what a move would do. Nothing is written: a source of an earlier version is counted as it is. Raise as
+    `move`."""
     with translated(), ExitStack() as stack:
-        here, notices = _open_source(source, target), []
+        here = open_side(_address_of_source(source, target))
         stack.callback(here.close)
+        notices = [OLDER] if here.is_older() else []
         if not is_missing(target):
             there = open_side(target.database.database_url)
             stack.callback(there.close)
             _check(here, there)
-            notices = _notices(there)
-        rows = here.counts(copied_tables())
+            notices += _notices(there)
+        rows = dict.fromkeys(copied_tables(), 0) | here.counts(here.existing(copied_tables()))
         return MovePlan(
             source=here.name,
             target=side_name(target.database.database_url),
@@ -64,7 +67,9 @@ def move(
     `StorageUnavailable`."""
     begun = SystemClock().monotonic()
     with translated(), ExitStack() as stack:
-        here = _open_source(source, target)
+        url = _address_of_source(source, target)
+        asyncio.run(_bring_on(url))
+        here = open_side(url)
         stack.callback(here.close)
         there = open_side(target.database.database_url, writes=True)
         stack.callback(there.close)
@@ -86,15 +91,14 @@ def move(
     return moved.report(faults=faults, newer=newer, seconds=SystemClock().monotonic() - begun)
 
 
-def _open_source(source: Settings, target: Settings) -> Side:
-    """Return the source, whose tables are brought on as by any other command."""
+def _address_of_source(source: Settings, target: Settings) -> str:
+    """Return the source's address. Raise `InvalidInput` if it is the target's, and `NotFound` if nothing is there."""
     url = source.database.database_url
     if side_name(url) == side_name(target.database.database_url):
         raise InvalidInput("move_to_itself")
     if is_missing(source):
         raise NotFound("database_missing", path=side_name(url))
-    asyncio.run(_bring_on(url))
-    return open_side(url)
+    return url
 
 
 async def _bring_on(url: str) -> None:
@@ -107,8 +111,10 @@ def _check(here: Side, there: Side) -> bool:
     noted = there.noted()
     if noted and noted["source"] != here.name:
         raise Conflict("move_from_another_source", source=noted["source"])
-    if "finished" in noted and noted["finished"] != there.mark():
-        raise Conflict("move_target_was_used")
+    if "finished" in noted:
+        with there.snapshot():
+            if noted["finished"] != there.mark():
+                raise Conflict("move_target_was_used")
     if not noted and (filled := there.holds_data()):
         raise Conflict("move_target_not_empty", tables=", ".join(filled))
     return not noted
@@ -174,10 +180,12 @@ class _Move:
     def catch_up(self, *, follow: bool) -> None:
         """Compare the two, and copy and delete what differs, until nothing does."""
         while follow or self.rounds < _ROUNDS:
+            others = self._here.others() if follow else 0  # before the round: what they wrote last is in it
             if not self._round():
-                if (not follow or not self._here.others()) and not self.is_newer(self._here):
+                if not others and not self.is_newer(self._here):
                     return
                 if follow:
+                    self._told("waiting", others, 0)
                     time.sleep(_REST_SECONDS)
 
     def is_newer(self, here: Side) -> bool:

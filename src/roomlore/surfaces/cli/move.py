@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _DOING = {
     "copying": "copying rows",
     "comparing": "comparing rows",
+    "waiting": "source still open elsewhere, {done} or more",
     "finishing": "making indexes",
     "verifying": "checking both sides",
 }
@@ -74,7 +75,7 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
     with counting() as progress:
         bar = progress.add_task("", total=None)
         yield lambda what, done, total: progress.update(
-            bar, description=say(_DOING[what]), completed=done, total=total or None
+            bar, description=say(_DOING[what], done=done), completed=done, total=total or None
         )
 
 
