@@ -81,7 +81,7 @@ async def today(page: Page) -> Response:
     overview = await _named(page, await page.lore.overview(since=since, person=whose, viewer=page.viewer, part=part))
     changed = await _changed(page, since, whose)
     await name_scopes(page, [change.scope for change in changed])
-    page.names.update({f"group:{point.room.room_id}": point.room.title for point in overview.points})
+    page.names.update({f"group:{point.message.room_id}": point.title for point in overview.points})
     answer = page.show(
         "today.html",
         streamed=True,
