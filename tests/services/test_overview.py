@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
-from roomlore import Member, Message
+import pytest
+
+from roomlore import InvalidInput, Member, Message
 
 MINUTE = timedelta(minutes=1)
 
@@ -26,3 +28,10 @@ async def test_a_viewer_who_left_is_told_what_was_said_before_and_nothing_about_
     assert point.message.arrival == 3, "its place among those that she may see"
     assert not hasattr(point, "room"), "a room counts messages and words, and has the time of its last message"
     assert overview.last_at == left
+
+
+@pytest.mark.parametrize("part", [0, -1, 101, 10**16, 1.5, "2", None])
+async def test_a_part_is_a_number_from_1_to_100(lore, part):
+    with pytest.raises(InvalidInput, match=r"part is .*; it must be a whole number from 1 to 100"):
+        await lore.overview(since=lore.now(), part=part)
+    assert (await lore.overview(since=lore.now(), part=100)).points == ()

@@ -9,6 +9,9 @@ from roomlore.core.digest.points import Span, is_asking
 from roomlore.core.digest.talks import is_said
 from roomlore.core.models import Entry, StoredMessage
 
+MOST_PARTS = 100
+"""The parts, of the newest messages first, in which an overview can be read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:

@@ -9,7 +9,8 @@ from functools import partial
 
 from roomlore.core.audience import ALWAYS, Window, check_viewer
 from roomlore.core.digest.digest import Why
-from roomlore.core.digest.overview import Overview, Point, settled_and_open, waiting_of
+from roomlore.core.digest.overview import MOST_PARTS, Overview, Point, settled_and_open, waiting_of
+from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import is_seen, linked_alone, told_alone
 from roomlore.core.models import Entry, Room, StoredMessage
@@ -53,6 +54,8 @@ class OverviewService(Service):
 
     async def make(self, *, since: datetime, person: str | None, viewer: str | None, part: int) -> Overview:
         """Return the overview; arguments as in `Lore.overview`."""
+        if not isinstance(part, int) or not 1 <= part <= MOST_PARTS:
+            raise InvalidInput("number_from_one_to_outside", name="part", value=f"{part!r:.60}", most=MOST_PARTS)
         whom = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
             shown = await rooms_shown(work, viewer=whom, now=self._clock.now(), most=_ROOMS)
