@@ -99,8 +99,8 @@ async def _within(
     for window in reversed(windows):
         if window.end < since or len(by_arrival) >= most:
             break
-        times = {"since": max(since, window.start), "until": window.end}
-        tail = await work.messages.tail(room_id=room_id, limit=most, **times)
+        begin = max(since, window.start)
+        tail = await work.messages.tail(room_id=room_id, limit=most, since=begin, until=window.end)
         by_arrival |= {entry.message.arrival: entry.message for entry in tail if is_seen(entry.message, windows)}
     shown = [by_arrival[arrival] for arrival in sorted(by_arrival)][-most:]
     seen = {message.id for message in shown}
