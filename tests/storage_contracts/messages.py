@@ -220,9 +220,11 @@ class MessagesContract:
         async with storage.reading(TENANT) as work:
             two = await work.messages.tail(room_id=ROOM, limit=2, since=since)
             bounded = await work.messages.tail(room_id=ROOM, limit=9, before=6, since=since)
+            ended = await work.messages.tail(room_id=ROOM, limit=2, since=START, until=since)
             all_new = await work.messages.tail(room_id=ROOM, limit=9, since=START)
         assert [found.message.arrival for found in two] == [4, 6]
         assert [found.message.arrival for found in bounded] == [2, 4]
+        assert [found.message.arrival for found in ended] == [7, 8]
         assert len(all_new) == 8
 
     async def test_recent_and_page_are_the_messages_alone(self, storage: Storage) -> None:

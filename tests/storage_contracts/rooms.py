@@ -287,6 +287,7 @@ class RoomsContract:
             assert [(one.room_id, one.messages, one.last_arrival) for one in found] == [(ROOM, 2, 2), ("a", 1, 1)]
             assert found[1].name == "Anna"
             assert await work.rooms.voices(sender_id="nobody") == []
+            assert await work.rooms.voices_of(sender_ids=["u_1", "nobody"]) == {"u_1": found}
 
     async def test_a_stamp_changes_with_the_room_and_its_people(self, storage: Storage) -> None:
         async def stamp() -> object:

@@ -5,8 +5,9 @@ from datetime import date
 import pytest
 
 import roomlore
-from roomlore import InvalidInput, Message, NotFound
+from roomlore import InvalidInput, Message, NewMemory, NotFound
 from roomlore.core.errors import NameNotId, RoomloreError
+from roomlore.storage.sqlite import SqliteConnection
 
 _SAID = (("crew", "u1", "Ann", "The ferry leaves at nine."), ("crew", "u2", "Bo", "ok"), ("tea", "u3", "Bo", "Milk?"))
 _ANN = "Nobody who wrote here has the id {!r}; did you mean 'u1' ('Ann')?"
@@ -114,3 +115,27 @@ async def test_a_question_without_its_mark_is_answered_as_one_with_it(lore, ques
         await lore.messages.add(Message(id=f"{number}", room_id="keys", sender_id=sender, text=text))
     for asked in (question, f"{question}?"):
         assert [hit.message.id for hit in (await lore.ask("keys", asked)).hits][:1] == ["1"], asked
+
+
+_TWENTY = [f"n {number}" for number in range(20)]
+
+
+@pytest.mark.parametrize("viewer", [None, "room:crew"])
+async def test_names_are_compared_with_few_statements(crew, monkeypatch, viewer):
+    for n in range(100):
+        await crew.messages.add(Message(id=f"n{n}", room_id="crew", sender_id=f"n{n}", sender_name=f"N {n}", text="hi"))
+    run, fetch = [], SqliteConnection.fetch
+
+    async def counted(connection, statement, **params):
+        run.append(statement)
+        return await fetch(connection, statement, **params)
+
+    monkeypatch.setattr(SqliteConnection, "fetch", counted)
+    counts = {}
+    for kind, names in (("user", ["n"]), ("agent", _TWENTY), ("user", _TWENTY)):
+        run.clear()
+        facts = [NewMemory(scope=f"{kind}:{name}", statement="Sails") for name in names]
+        await crew.memories.add_told(facts, viewer=viewer)
+        counts[kind, len(names)] = len(run)
+    assert counts["user", 1] < 30
+    assert counts["user", 20] - counts["agent", 20] < 6 * 20, counts

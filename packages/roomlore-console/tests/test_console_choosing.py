@@ -59,6 +59,14 @@ async def test_whose_memory_is_read_is_chosen_by_name(http, lore, language):
                 assert set(re.findall(r"id=(\w+)%3A(\w+)", offered)) == {tuple(one.split(":")) for one in near}
 
 
+async def test_an_id_counts_before_the_same_name_of_another_person(http, lore):
+    for who, name in (("anna", "Annette"), ("u9", "Anna")):
+        await lore.messages.add(Message(id=who, room_id="tea", sender_id=who, sender_name=name, text="hi"))
+    led = await http.get("/console/memories", params={"find": "anna"})
+    assert (led.status_code, led.headers.get("location")) == (303, "/console/memory?id=user%3Aanna")
+    assert '<option value="anna" selected>' in await page(http, "/console?for=anna")
+
+
 @both
 async def test_whose_facts_are_recalled_is_ticked_or_named(http, lore, language):
     await fill(lore)

@@ -154,6 +154,8 @@ async def test_an_empty_store_and_a_quiet_week_say_how_to_go_on(http, lore, lang
     assert "green tea" in (await sections(http, there))["decision"], "also when a memory has changed since"
     for wrong in ("soon", "2026-99-99"):
         await sections(http, f"/console?since={wrong}", language, 422)
+    for wrong in (0, 101, 10**16):
+        assert say("field.part") in (await sections(http, f"/console?part={wrong}", language, 422))[""]
 
 
 async def test_what_fails_is_told(http, lore, filled, monkeypatch):

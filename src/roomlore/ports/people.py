@@ -22,10 +22,10 @@ async def called(work: "UnitOfWork", name: str, *, rooms: "Collection[str] | Non
     the rooms in which they have it."""
     part = name.removeprefix("@")
     like = await work.rooms.speakers(part=part, room_ids=rooms, limit=_COMPARED) if part else []
+    voices = await work.rooms.voices_of(sender_ids=[speaker.sender_id for speaker in like]) if like else {}
     named = {}
     for speaker in like:
-        voices = await work.rooms.voices(sender_id=speaker.sender_id)
-        its = [voice.room_id for voice in voices if fold(voice.name) == fold(part)]
+        its = [voice.room_id for voice in voices.get(speaker.sender_id, ()) if fold(voice.name) == fold(part)]
         if there := [room for room in its if rooms is None or room in rooms]:
             named[speaker.sender_id] = there
     return named
@@ -34,15 +34,28 @@ async def called(work: "UnitOfWork", name: str, *, rooms: "Collection[str] | Non
 async def people_meant(work: "UnitOfWork", name: str, *, viewer: str | None, now: "datetime") -> dict[str, str]:
     """Return the people whom an id may mean of which nothing is known, with their names: those whose name it is, or
     else those whose id or name is nearly the same. `viewer`: by the rooms alone that it may see all of."""
-    its = await work.rooms.of_person(person_id=name)
-    if viewer is None:
-        rooms, known = None, bool(its or await work.memories.scope(scope=f"user:{name}"))
-    else:
+    return (await all_meant(work, [name], viewer=viewer, now=now)).get(name, {})
+
+
+async def all_meant(
+    work: "UnitOfWork", names: "Collection[str]", *, viewer: str | None, now: "datetime"
+) -> dict[str, dict[str, str]]:
+    """Return for each of these ids of which nothing is known the people who may be meant, as `people_meant` does."""
+    rooms: list[str] | None = None
+    if viewer is not None and names:
         shown = await rooms_shown(work, viewer=check_viewer(viewer), now=now, most=_COMPARED)
         rooms = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
-        known = viewer == f"user:{name}" or any(room.room_id in rooms for room in its)
-    if known:
-        return {}
-    last = await work.rooms.speakers(part="", room_ids=rooms, limit=_COMPARED)
-    people = {speaker.sender_id: speaker.name for speaker in last}
-    return people_like(name, people | dict.fromkeys(await called(work, name, rooms=rooms), name.removeprefix("@")))
+    unknown = [name for name in names if not await _is_known(work, name, viewer, rooms)]
+    last = await work.rooms.speakers(part="", room_ids=rooms, limit=_COMPARED) if unknown else []
+    people, meant = {speaker.sender_id: speaker.name for speaker in last}, {}
+    for name in unknown:
+        named = dict.fromkeys(await called(work, name, rooms=rooms), name.removeprefix("@"))
+        meant[name] = people_like(name, people | named)
+    return meant
+
+
+async def _is_known(work: "UnitOfWork", name: str, viewer: str | None, rooms: "Collection[str] | None") -> bool:
+    its = await work.rooms.of_person(person_id=name)
+    if rooms is None:
+        return bool(its or await work.memories.scope(scope=f"user:{name}"))
+    return viewer == f"user:{name}" or any(room.room_id in rooms for room in its)

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )
 
-from roomlore.core.audience import Window
+from roomlore.core.audience import END, Window
 from roomlore.core.models import Entry, Origin, Role, StoredMessage, Target
 from roomlore.storage import schema
 from roomlore.storage.engine import (
@@ -106,8 +106,8 @@ def newest_of(chosen: Select[Any]) -> Select[Any]:
 
 
 def _arrivals_since() -> Select[Any]:
-    chosen = select(_m.c.arrival).where(visible, _before, _since)
-    return newest_of(chosen)
+    until = dated_at(_m) <= bindparam("until", type_=BigInteger)
+    return newest_of(select(_m.c.arrival).where(visible, _before, _since, until))
 
 
 def _recent(*columns: ColumnElement[Any]) -> Select[Any]:
@@ -342,9 +342,16 @@ class MessageReading(InRoom):
         return {row[0]: Window((origin := _to_origin(row[1:])).first, origin.last) for row in rows}
 
     async def tail(
-        self, *, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
+        self,
+        *,
+        room_id: str,
+        limit: int,
+        before: int | None = None,
+        since: datetime | None = None,
+        until: datetime = END,
     ) -> list[Entry]:
-        """Return the newest `limit` entries with arrival < `before` and `sent_at` >= `since`, in order of arrival.
+        """Return the newest `limit` entries with arrival < `before`, dated from `since` to `until` (both included), in
+        order of arrival.
 
         If the times of a room never decrease, the plain tail answers `since` too; only otherwise the index of times is
         used.
@@ -352,9 +359,10 @@ class MessageReading(InRoom):
         bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
         rows = await self._rows(_TAIL, room_id, **bounds)
         tail_entries = [ENTRY.read(row, room_id) for row in reversed(rows)]
-        if since is None or all(entry.message.dated_at >= since for entry in tail_entries):
+        if since is None or all(since <= entry.message.dated_at <= until for entry in tail_entries):
             return tail_entries
-        rows = await self._rows(_TAIL_SINCE, room_id, since=to_micros(since), **bounds)
+        times = {"since": to_micros(since), "until": to_micros(until)}
+        rows = await self._rows(_TAIL_SINCE, room_id, **times, **bounds)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
     async def recent(self, *, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:

@@ -151,10 +151,11 @@ def _speakers(*conditions: Any) -> Any:
 def _voices() -> Any:
     p = _people.c
     joined = _people.join(_rooms, _rooms.c.room_key == p.room_key)
-    chosen = select(_rooms.c.room_id, p.name, p.messages, p.last_arrival, p.last_spoke_at).select_from(joined)
+    its = (_rooms.c.room_id, p.name, p.messages, p.last_arrival, p.last_spoke_at)
+    chosen = select(p.sender_id, *its).select_from(joined)
     latest = func.coalesce(p.last_spoke_at, literal_column("-9223372036854775808")).desc()
-    its = (p.tenant == bindparam("tenant"), p.sender_id == bindparam("sender_id"), p.messages > 0)
-    return chosen.where(*its).order_by(latest, _rooms.c.room_id)
+    these = (p.tenant == bindparam("tenant"), among(p.sender_id, "senders"), p.messages > 0)
+    return chosen.where(*these).order_by(latest, _rooms.c.room_id)
 
 
 @cache
@@ -463,17 +464,22 @@ class Rooms(Repository):
 
     async def voices(self, *, sender_id: str) -> list[Voice]:
         """Return where this sender spoke, the room with the sender's latest message first, then by id."""
-        rows = await self._sql.fetch(_VOICES, tenant=self._tenant, sender_id=sender_id)
-        return [
-            Voice(
+        return (await self.voices_of(sender_ids=[sender_id])).get(sender_id, [])
+
+    async def voices_of(self, *, sender_ids: Collection[str]) -> dict[str, list[Voice]]:
+        """Return by sender where these senders spoke, as `voices` does."""
+        voices: dict[str, list[Voice]] = {}
+        rows = await self._sql.fetch(_VOICES, tenant=self._tenant, senders=names_text(sorted(sender_ids)))
+        for sender, room_id, name, messages, arrival, spoke in rows:
+            voice = Voice(
                 room_id=room_id,
                 name=name,
                 messages=messages,
                 last_arrival=arrival,
                 last_spoke_at=from_micros_or_none(spoke),
             )
-            for room_id, name, messages, arrival, spoke in rows
-        ]
+            voices.setdefault(sender, []).append(voice)
+        return voices
 
     async def of_person(self, *, person_id: str) -> list[Room]:
         """Return all rooms in which this person spoke or was told to be, ascending by id."""

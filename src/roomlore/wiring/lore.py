@@ -393,8 +393,8 @@ class Lore:
         """Return what matters in all rooms since a time: what waits for a person (a sender id) and what was decided in
         the rooms of that person; without one, what was decided and which questions are open anywhere.
 
-        Of many messages it looks at the newest (`Overview.back_to`); `part` 2 and so on look at those before. `viewer`
-        as in `digest`. Raise `InvalidInput`, `StorageUnavailable`.
+        Of many messages it looks at the newest (`Overview.back_to`); `part` 2 and so on, up to 100, look at those
+        before. `viewer` as in `digest`. Raise `InvalidInput`, `StorageUnavailable`.
         """
         return await self._overviews.make(since=since, person=person, viewer=viewer, part=part)
 

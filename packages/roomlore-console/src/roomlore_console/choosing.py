@@ -89,7 +89,8 @@ async def offered(page: Page, *, of: Sequence[str] = _EVERY_KIND) -> list[Choice
 
 
 async def meant(page: Page, typed: str, of: Sequence[str]) -> tuple[list[Choice], list[Choice]]:
-    """Return those who have this id or name; if nobody has, those with one like it."""
+    """Return those who have this id or name, and only the one with the id if exactly one has it; if nobody has, those
+    with one like it."""
     kind, _, own_id = typed.partition(":")
     if own_id and _KINDS.get(kind) in of and not page.shown_as:
         return [Choice(check_scope(f"{_KINDS[kind]}:{own_id}"))], []
@@ -102,7 +103,8 @@ async def meant(page: Page, typed: str, of: Sequence[str]) -> tuple[list[Choice]
     if page.is_admin and not any(choice.own_id == typed for choice in exact):
         exact = [choice for choice in await _stored(page.lore, typed) if choice.kind in of] or exact
     if exact or like:
-        return exact, like[:_NEAR]
+        own = [choice for choice in exact if choice.own_id == typed]
+        return own if len(own) == 1 else exact, like[:_NEAR]
     known: dict[str, list[Choice]] = {}
     for choice in await offered(page, of=of):
         for text in {choice.own_id, choice.name} - {""}:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.digest.digest import Why
-from roomlore.core.digest.overview import Overview, Point
+from roomlore.core.digest.overview import MOST_PARTS, Overview, Point
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.log import TextPiece
 from roomlore.core.memory.memory import Action, Change, Memory
@@ -76,12 +76,12 @@ async def today(page: Page) -> Response:
     if tried.wrong:
         near = [(choice, address("", **{"for": choice.own_id, "since": given["asked"]})) for choice in tried.near]
         return page.show("today.html", 404, typed=page.asked("for"), near=near, **given)
-    part = page.number("part") or 1
+    part = page.number("part", most=MOST_PARTS) or 1
     whose = person.own_id if person else None
     overview = await _named(page, await page.lore.overview(since=since, person=whose, viewer=page.viewer, part=part))
     changed = await _changed(page, since, whose)
     await name_scopes(page, [change.scope for change in changed])
-    page.names.update({f"group:{point.room.room_id}": point.room.title for point in overview.points})
+    page.names.update({f"group:{point.message.room_id}": point.title for point in overview.points})
     answer = page.show(
         "today.html",
         streamed=True,
@@ -90,6 +90,7 @@ async def today(page: Page) -> Response:
         points=_by_why(overview.points),
         changed=changed,
         part=part,
+        further=bool(overview.back_to) and part < MOST_PARTS,
         last_week=_week_before(overview, page),
         failing=page.later(_failing(page)) if page.is_admin else None,
         failure=partial(failure, tongue=page.tongue),

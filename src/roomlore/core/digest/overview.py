@@ -7,15 +7,18 @@ from datetime import datetime
 from roomlore.core.digest.digest import Why
 from roomlore.core.digest.points import Span, is_asking
 from roomlore.core.digest.talks import is_said
-from roomlore.core.models import Entry, Room, StoredMessage
+from roomlore.core.models import Entry, StoredMessage
+
+MOST_PARTS = 100
+"""The parts, of the newest messages first, in which an overview can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A message that matters. `why`: it waits for the person, decides, or is an open question. `whole`: the viewer may
-    see all that was said in the room."""
+    """A message that matters. `title`: of its room. `why`: it waits for the person, decides, or is an open question.
+    `whole`: the viewer may see all that was said in the room."""
 
-    room: Room
+    title: str
     message: StoredMessage
     why: Why
     whole: bool

@@ -9,10 +9,11 @@ from functools import partial
 
 from roomlore.core.audience import ALWAYS, Window, check_viewer
 from roomlore.core.digest.digest import Why
-from roomlore.core.digest.overview import Overview, Point, settled_and_open, waiting_of
+from roomlore.core.digest.overview import MOST_PARTS, Overview, Point, settled_and_open, waiting_of
+from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.linking.room import is_seen, linked_alone
-from roomlore.core.models import Entry, Room
+from roomlore.core.linking.room import is_seen, linked_alone, told_alone
+from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.ports.audience import rooms_shown
 from roomlore.ports.shared import Backends, Service
 from roomlore.storage import UnitOfWork
@@ -53,6 +54,8 @@ class OverviewService(Service):
 
     async def make(self, *, since: datetime, person: str | None, viewer: str | None, part: int) -> Overview:
         """Return the overview; arguments as in `Lore.overview`."""
+        if not isinstance(part, int) or not 1 <= part <= MOST_PARTS:
+            raise InvalidInput("number_from_one_to_outside", name="part", value=f"{part!r:.60}", most=MOST_PARTS)
         whom = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
             shown = await rooms_shown(work, viewer=whom, now=self._clock.now(), most=_ROOMS)
@@ -80,12 +83,28 @@ class OverviewService(Service):
         for room, windows in partly:
             if left <= 0:
                 break
-            tail = await work.messages.tail(room_id=room.room_id, limit=min(_SEEN_EACH, left), since=since)
-            messages = [entry.message for entry in tail if is_seen(entry.message, windows)]
-            left -= len(tail)
+            messages = await _within(work, room.room_id, windows, since, most=min(_SEEN_EACH, left))
+            left -= len(messages)
             if messages:
                 seen[room.room_id] = await asyncio.to_thread(linked_alone, self._model, messages)
         return seen
+
+
+async def _within(
+    work: UnitOfWork, room_id: str, windows: Sequence[Window], since: datetime, *, most: int
+) -> list[StoredMessage]:
+    """Return the newest messages of a room since a time that may be seen, in order of arrival, as in a room without the
+    others."""
+    by_arrival: dict[int, StoredMessage] = {}
+    for window in reversed(windows):
+        if window.end < since or len(by_arrival) >= most:
+            break
+        begin = max(since, window.start)
+        tail = await work.messages.tail(room_id=room_id, limit=most, since=begin, until=window.end)
+        by_arrival |= {entry.message.arrival: entry.message for entry in tail if is_seen(entry.message, windows)}
+    shown = [by_arrival[arrival] for arrival in sorted(by_arrival)][-most:]
+    seen = {message.id for message in shown}
+    return [told_alone(message, place, seen) for place, message in enumerate(shown, start=1)]
 
 
 async def _with_person(work: UnitOfWork, person: str | None, whole: Collection[str]) -> Collection[str]:
@@ -117,7 +136,7 @@ def _points(read: _Read, person: str | None) -> tuple[Point, ...]:
             if why == "decision" or person is None:
                 whys.setdefault(_id(entry), (entry, why))
     points = (
-        Point(read.rooms[entry.message.room_id], entry.message, why, entry.message.room_id not in read.seen)
+        Point(read.rooms[entry.message.room_id].title, entry.message, why, entry.message.room_id not in read.seen)
         for entry, why in whys.values()
     )
     return tuple(sorted(points, key=lambda point: (point.message.dated_at, point.message.arrival), reverse=True))

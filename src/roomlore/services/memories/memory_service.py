@@ -40,7 +40,7 @@ from roomlore.core.search.facts import nobody_has
 from roomlore.core.visibility import SeenIn, Visibility, as_shown_to, is_heard
 from roomlore.ports.audience import view_for
 from roomlore.ports.exports import MemoryExport, ReadMemories
-from roomlore.ports.people import people_meant
+from roomlore.ports.people import all_meant
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.memories.history import MemoryPast, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
@@ -211,13 +211,14 @@ class MemoryService(Service):
 
     async def _doubts(self, scopes: Sequence[str], viewer: str | None) -> dict[str, dict[str, Any]]:
         """Return notes, and who may be meant, of those of these people of whom nothing is known."""
-        doubts = {}
+        names = [scope.removeprefix("user:") for scope in scopes]
         async with self._storage.reading(self._tenant) as work:
-            for scope in scopes:
-                name = scope.removeprefix("user:")
-                if people := await people_meant(work, name, viewer=viewer, now=self._clock.now()):
-                    doubts[scope] = {"notes": (nobody_has(name, people),), "people_meant": tuple(people)}
-        return doubts
+            meant = await all_meant(work, names, viewer=viewer, now=self._clock.now())
+        return {
+            f"user:{name}": {"notes": (nobody_has(name, people),), "people_meant": tuple(people)}
+            for name, people in meant.items()
+            if people
+        }
 
     async def update(
         self,
