@@ -195,6 +195,10 @@ async def test_a_target_that_was_used_since_is_refused(files):
     await fill(source, more=1)
     await asyncio.to_thread(moved, source, target)
     async with opened(target) as lore:
+        (last,) = await lore.messages.page("tea", limit=1)
+        await lore.context.build("tea", last.id)
+    await asyncio.to_thread(moved, source, target)  # who only checks it has not used it
+    async with opened(target) as lore:
         await lore.messages.add(said("tea", 80, "Ann", "Said at the target"))
     with pytest.raises(Conflict, match="was used after"):
         await asyncio.to_thread(moved, source, target)

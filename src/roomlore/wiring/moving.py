@@ -18,7 +18,7 @@ from roomlore.ports.backends import VECTORS, Host
 from roomlore.settings import Settings
 from roomlore.storage import connect
 from roomlore.storage.engine import translated
-from roomlore.storage.moving import PostgresSide, Side, copied_tables, open_side, side_name
+from roomlore.storage.moving import READ, PostgresSide, Side, copied_tables, open_side, side_name
 from roomlore.storage.opening import MOVING, open_as_it_is, parse
 from roomlore.wiring.doctor import is_missing
 from roomlore.wiring.lore import open_for_command
@@ -113,7 +113,7 @@ def _check(here: Side, there: Side) -> bool:
         raise Conflict("move_from_another_source", source=noted["source"])
     if "finished" in noted:
         with there.snapshot():
-            if noted["finished"] != there.mark():
+            if noted["finished"] != there.mark(without=READ):
                 raise Conflict("move_target_was_used")
     if not noted and (filled := there.holds_data()):
         raise Conflict("move_target_not_empty", tables=", ".join(filled))
