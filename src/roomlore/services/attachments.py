@@ -174,7 +174,7 @@ class Attachments(Service):
         """Return the description, '' if there is nothing to say."""
         await self._quotas.check_attachments(tenant)
         await self._quotas.check_tokens(tenant)
-        content = await self._read(attachment)
+        content = await self._read(tenant, attachment)
         if media_type_of(content) == ("", ""):
             raise InvalidInput("attachment_type_unknown")
         await self._quotas.charge_attachment(tenant, len(content))
