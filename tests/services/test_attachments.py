@@ -304,6 +304,19 @@ async def test_what_a_model_refuses_is_given_up_after_days_and_the_rest_is_descr
         assert (await descriptions(lore), await waiting(lore)) == ({"1": [""], "2": ["the hut"]}, 0)
 
 
+async def test_a_tenant_has_no_file_of_another_described(url, tmp_path):
+    (tmp_path / "tenants" / "acme").mkdir(parents=True)
+    (tmp_path / "mine.png").write_bytes(PICTURE)
+    (tmp_path / "tenants" / "acme" / "theirs.png").write_bytes(PICTURE)
+    async with reading(url, attachment_folder=str(tmp_path)) as (lore, _):
+        acme, names = lore.for_tenant("acme"), ("mine.png", "theirs.png", "tenants/acme/theirs.png")
+        for view in (lore, acme):
+            await view.messages.add(held("1", *({"type": "picture", "file": name} for name in names)))
+        await lore.jobs.catch_up()
+        assert await descriptions(lore) == {"1": ["ready", "", ""]}
+        assert await descriptions(acme) == {"1": ["", "ready", ""]}
+
+
 async def test_each_attachment_has_its_own_days_to_be_tried_again(url, monkeypatch):
     """Counted from when its message was added or edited, whatever else fails in the room."""
     clock = FrozenClock(datetime.now(UTC))

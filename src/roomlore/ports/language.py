@@ -67,8 +67,8 @@ class TenantSummarizer(Summarizer, Protocol):
 
 
 ReadAttached = Callable[[str, Attachment], Awaitable[bytes]]
-"""Return the content of a tenant's attachment: of its file, or from its address. Raise `InvalidInput` if it can never be
-read there, and `Unavailable` if it could not be read now."""
+"""Return the content of a tenant's attachment: of its file, or from its address. Raise `InvalidInput` if it can never
+be read there, and `Unavailable` if it could not be read now."""
 
 
 class Describer(Protocol):
