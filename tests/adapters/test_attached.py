@@ -30,19 +30,19 @@ def reader(**more) -> AttachedFiles:
     return AttachedFiles(**({"folder": None, "private": True, "most": MOST} | more))
 
 
-async def refusal(kind, attachment, **more) -> str:
+async def refusal(kind, attachment, tenant="default", **more) -> str:
     with pytest.raises(kind) as caught:
-        await reader(**more).read(attachment)
+        await reader(**more).read(tenant, attachment)
     assert type(caught.value) is kind
     return caught.value.code
 
 
 async def test_what_stands_at_an_address_is_read_and_redirects_are_followed(files):
     for path in ("/a.png?k=v", "/there"):
-        assert await reader().read(Attachment(url=files.url + path)) == PICTURE
-    assert await reader().read(Attachment(url=f"{files.url}/empty")) == b""
+        assert await reader().read("default", Attachment(url=files.url + path)) == PICTURE
+    assert await reader().read("default", Attachment(url=f"{files.url}/empty")) == b""
     named = files.url.replace("127.0.0.1", "localhost")
-    assert await reader().read(Attachment(url=f"{named}/there")) == PICTURE
+    assert await reader().read("default", Attachment(url=f"{named}/there")) == PICTURE
     assert f"Host: {named.removeprefix('http://')}" in files.heads[-1]
     assert not any(name in head.lower() for head in files.heads for name in ("cookie", "authorization", "referer"))
 
@@ -91,8 +91,8 @@ async def test_a_slow_server_is_left(files, monkeypatch):
 
 
 async def test_other_addresses():
-    assert await reader().read(Attachment(url=INLINE)) == PICTURE
-    assert await reader().read(Attachment(url="DATA:text/plain,a%20b")) == b"a b"
+    assert await reader().read("default", Attachment(url=INLINE)) == PICTURE
+    assert await reader().read("default", Attachment(url="DATA:text/plain,a%20b")) == b"a b"
     with all_cases() as case:
         for url, code in (
             ("ftp://example.org/a.png", "attachment_address_invalid"), ("http://", "attachment_address_invalid"),
@@ -113,7 +113,8 @@ async def test_files_are_read_below_the_folder_alone(tmp_path):
     (tmp_path / "out").write_bytes(b"secret")
     (folder / "link").symlink_to(tmp_path / "out")
     os.mkfifo(folder / "pipe")
-    assert await reader(folder=folder).read(Attachment(file="deep/../deep/a.png", url="http://10.0.0.1/")) == PICTURE
+    attachment = Attachment(file="deep/../deep/a.png", url="http://10.0.0.1/")
+    assert await reader(folder=folder).read("default", attachment) == PICTURE
     with all_cases() as case:
         for name, code in (
             ("../out", "attachment_file_missing"), (str(tmp_path / "out"), "attachment_file_missing"),
@@ -123,3 +124,22 @@ async def test_files_are_read_below_the_folder_alone(tmp_path):
         ):  # fmt: skip
             with case(name):
                 assert await refusal(InvalidInput, Attachment(file=name), folder=folder) == code
+
+
+async def test_a_tenant_reads_its_own_files_alone(tmp_path):
+    for place in ("own.png", "acme/a.png", "tenants/acme/a.png", "tenants/zhou/z.png", "tenants/default/d.png"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_bytes(PICTURE)
+    for tenant, name in (("default", "own.png"), ("default", "acme/a.png"), ("acme", "a.png"), ("zhou", "z.png")):
+        assert await reader(folder=tmp_path).read(tenant, Attachment(file=name)) == PICTURE
+    with all_cases() as case:
+        for tenant, name in (
+            ("acme", "own.png"), ("acme", "../zhou/z.png"), ("acme", "../../own.png"), ("zhou", "a.png"),
+            ("default", "tenants/acme/a.png"), ("default", "Tenants/../tenants/acme/a.png"),
+            ("default", "acme/../tenants/acme/a.png"), ("default", str(tmp_path / "tenants/acme/a.png")),
+            ("..", "own.png"), (".", "acme/a.png"), ("../acme", "a.png"), ("zhou/../acme", "a.png"),
+            ("acme/", "a.png"), ("/", "etc/hostname"), (str(tmp_path), "own.png"), ("nobody", "a.png"),
+        ):  # fmt: skip
+            with case(f"{tenant} {name}"):
+                refused = await refusal(InvalidInput, Attachment(file=name), tenant, folder=tmp_path)
+                assert refused == "attachment_file_missing"

@@ -50,6 +50,12 @@ PRIVATE = [
     "::ffff:127.0.0.1",
     "::ffff:10.0.0.1",
     "2002:7f00:1::",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a00:1",
+    "64:ff9b:1::5db8:d822",
+    "::7f00:1",
+    "::a9fe:a9fe",
+    "fec0::1",
 ]
 
 
@@ -61,4 +67,4 @@ def test_private_addresses_are_refused_whatever_their_form():
 
 
 def test_public_addresses_are_allowed():
-    check_public("example.com", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
+    check_public("example.com", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::5db8:d822"])

@@ -304,6 +304,47 @@ async def test_what_a_model_refuses_is_given_up_after_days_and_the_rest_is_descr
         assert (await descriptions(lore), await waiting(lore)) == ({"1": [""], "2": ["the hut"]}, 0)
 
 
+async def test_a_tenant_has_no_file_of_another_described(url, tmp_path):
+    (tmp_path / "tenants" / "acme").mkdir(parents=True)
+    (tmp_path / "mine.png").write_bytes(PICTURE)
+    (tmp_path / "tenants" / "acme" / "theirs.png").write_bytes(PICTURE)
+    async with reading(url, attachment_folder=str(tmp_path)) as (lore, _):
+        acme, names = lore.for_tenant("acme"), ("mine.png", "theirs.png", "tenants/acme/theirs.png")
+        for view in (lore, acme):
+            await view.messages.add(held("1", *({"type": "picture", "file": name} for name in names)))
+        await lore.jobs.catch_up()
+        assert await descriptions(lore) == {"1": ["ready", "", ""]}
+        assert await descriptions(acme) == {"1": ["", "ready", ""]}
+
+
+async def test_each_attachment_has_its_own_days_to_be_tried_again(url, monkeypatch):
+    """Counted from when its message was added or edited, whatever else fails in the room."""
+    clock = FrozenClock(datetime.now(UTC))
+    async with FileServer({}) as files, at(clock, monkeypatch, url) as (lore, _):
+        missing = {"type": "picture", "url": f"{files.url}/a.png"}
+        files.pages["/a.png"] = 503
+        await lore.messages.add([held("old", missing), held("edited", missing)])
+        await lore.jobs.catch_up(seconds=60)
+        clock.advance(timedelta(days=3, hours=1).total_seconds())
+        await lore.messages.add(held("new", missing))
+        await lore.messages.edit("team", "edited", metadata={"attachments": [{**missing, "name": "b.png"}]})
+        await lore.jobs.catch_up(seconds=60)
+        assert await descriptions(lore) == {"old": [""], "edited": [None], "new": [None]}
+
+
+@pytest.mark.parametrize("limits", [{}, {"quota_model_tokens_a_day": 1}])
+async def test_pictures_are_not_fetched_again_while_no_model_can_be_asked(limits, url):
+    async with FileServer({f"/{n}.png": PICTURE for n in range(20)}) as files, reading(url, **limits) as (lore, server):
+        if limits:
+            await lore.messages.add(held("first"))
+            await lore.jobs.catch_up()
+        server.answer = lambda _: Fails(status=503)
+        await lore.messages.add(held("1", *({"type": "picture", "url": f"{files.url}/{n}.png"} for n in range(20))))
+        await lore.jobs.catch_up(seconds=60)
+        assert set(files.asked) == (set() if limits else {"/0.png"})
+        assert (await descriptions(lore))["1"] == [None] * 20
+
+
 async def test_a_file_below_the_folder_is_read_and_no_other(url, tmp_path):
     folder = tmp_path / "files"
     folder.mkdir()
@@ -325,6 +366,16 @@ async def test_a_description_never_makes_metadata_too_large(url):
         await lore.messages.add(held("1", {"type": "picture", "url": INLINE, "note": "n" * 260_000}))
         await lore.jobs.catch_up()
         assert await descriptions(lore) == {"1": [""]}
+        await lore.messages.edit("team", "1", text="still")
+
+
+async def test_descriptions_that_fit_are_kept_beside_one_that_does_not(url, caplog):
+    async with reading(url, ["the hut", "long " * 2_000, "the lake"]) as (lore, _):
+        picture = {"type": "picture", "url": INLINE}
+        await lore.messages.add(held("1", {**picture, "note": "n" * 260_000}, picture, picture))
+        await lore.jobs.catch_up()
+        assert await descriptions(lore) == {"1": ["the hut", "", "the lake"]}
+        assert caplog.text.count("a description is too long for its message") == 1
         await lore.messages.edit("team", "1", text="still")
 
 

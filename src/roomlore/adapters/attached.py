@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes, urljoin
 import httpx2
 
 from roomlore.adapters.tls import trusted
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.addresses import check_public
 from roomlore.core.attachments import Attachment
 from roomlore.core.errors import InvalidInput, Unavailable
@@ -22,6 +23,8 @@ Content = TypeVar("Content", bytes, bytearray)
 
 SECONDS = 60.0
 """Time for one attachment, with its redirects."""
+_TENANTS = "tenants"
+"""The folder below that of the attachments that has a folder for each tenant but the default one."""
 _MOST_REDIRECTS = 3
 _AGAIN = (408, 425, 429, *range(500, 600))
 """The statuses of servers that may answer otherwise later."""
@@ -36,13 +39,13 @@ class AttachedFiles:
         self._private = private
         self._most = most
 
-    async def read(self, attachment: Attachment) -> bytes:
+    async def read(self, tenant: str, attachment: Attachment) -> bytes:
         """Return the content of the file if there is a folder, else what is at the address."""
         url = attachment.url
         try:
             async with asyncio.timeout(SECONDS):
                 if attachment.file and self._folder is not None:
-                    return await asyncio.to_thread(self._of_file, self._folder, attachment.file)
+                    return await asyncio.to_thread(self._of_file, self._folder, tenant, attachment.file)
                 return self._inline(url) if url[:5].lower() == "data:" else await self._fetched(url)
         except (InvalidInput, Unavailable):
             raise
@@ -51,9 +54,12 @@ class AttachedFiles:
         except (httpx2.HTTPError, OSError) as error:
             raise Unavailable("attachment_unreachable", kind=type(error).__name__) from error
 
-    def _of_file(self, folder: Path, name: str) -> bytes:
-        path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()) or not path.is_file():
+    def _of_file(self, folder: Path, tenant: str, name: str) -> bytes:
+        own = _own_folder(folder.resolve(), tenant)
+        path = (own / name).resolve()
+        within = path.relative_to(own).parts if path.is_relative_to(own) else ()
+        is_others = tenant == DEFAULT_TENANT and within[:1] and within[0].casefold() == _TENANTS
+        if not within or is_others or not path.is_file():
             raise InvalidInput("attachment_file_missing")
         with path.open("rb") as file:
             return self._short_enough(file.read(self._most + 1))
@@ -104,3 +110,13 @@ class AttachedFiles:
         if len(content) > self._most:
             raise InvalidInput("attachment_too_long", most=self._most)
         return content
+
+
+def _own_folder(folder: Path, tenant: str) -> Path:
+    """Return the folder of a tenant's files. Raise `InvalidInput` if its name is no name of a folder."""
+    if tenant == DEFAULT_TENANT:
+        return folder
+    own = folder / _TENANTS / tenant
+    if own.name != tenant or tenant == "..":
+        raise InvalidInput("attachment_file_missing")
+    return own.resolve()

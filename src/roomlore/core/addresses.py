@@ -8,13 +8,16 @@ import hashlib
 import hmac
 import ipaddress
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.patterns import lazy_pattern
 
 _PREFIX = "whsec_"
+_AROUND_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""Networks of NAT64 and of IPv4-compatible addresses, whose last 32 bits are an IPv4 address."""
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 
 
 def signed_headers(body: bytes, *, message_id: str, seconds: int, secret: str) -> dict[str, str]:
@@ -49,10 +52,13 @@ def check_public(host: str, addresses: Sequence[str], *, refusal: str = "webhook
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    if inner is None and isinstance(address, IPv6Address):
-        inner = address.sixtofour
-    return address.is_global and not address.is_multicast and (inner is None or _is_public(inner))
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if any(address in network for network in _AROUND_IPV4):
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if address.is_site_local or address in _LOCAL_NAT64 or not (inner is None or _is_public(inner)):
+            return False
+    return address.is_global and not address.is_multicast
 
 
 _PLAIN = lazy_pattern(r"[!#-;=?-\[\]_a-z~]+")

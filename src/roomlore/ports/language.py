@@ -66,9 +66,9 @@ class TenantSummarizer(Summarizer, Protocol):
         """Return one whose tokens count for the quota of this tenant."""
 
 
-ReadAttached = Callable[[Attachment], Awaitable[bytes]]
-"""Return the content of an attachment: of its file, or from its address. Raise `InvalidInput` if it can never be read
-there, and `Unavailable` if it could not be read now."""
+ReadAttached = Callable[[str, Attachment], Awaitable[bytes]]
+"""Return the content of a tenant's attachment: of its file, or from its address. Raise `InvalidInput` if it can never
+be read there, and `Unavailable` if it could not be read now."""
 
 
 class Describer(Protocol):

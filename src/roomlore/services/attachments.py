@@ -11,9 +11,17 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from roomlore.core.analysis import read_anew
-from roomlore.core.attachments import Attachment, caption_of, counted_text, media_type_of, with_descriptions
+from roomlore.core.attachments import (
+    LONGEST_DESCRIPTION,
+    Attachment,
+    caption_of,
+    counted_text,
+    media_type_of,
+    with_descriptions,
+)
 from roomlore.core.chat import ChatRequest, Recording, about_picture
 from roomlore.core.errors import InvalidInput, ModelUnavailable, QuotaExceeded, StorageUnavailable, describe
 from roomlore.core.intake import METADATA_CHARS
@@ -93,7 +101,9 @@ class Attachments(Service):
         arrivals = [entry.message.arrival for entry in entries if self._left(entry.message)]
         now = self._clock.now()
         for arrival in arrivals:
-            await work.progress.move_mark(room_id=room_id, name=_mark(arrival), arrival=arrival, was=0, now=now)
+            move = partial(work.progress.move_mark, room_id=room_id, name=_mark(arrival), arrival=arrival, now=now)
+            if not await move(was=0):
+                await move(was=arrival)  # edited: its time begins anew
         if arrivals:
             await work.progress.note_room(room_id=room_id, work=ATTACHMENTS, now=now)
         return bool(arrivals)
@@ -112,14 +122,13 @@ class Attachments(Service):
         tenant, room_id = str(arguments["tenant"]), str(arguments["room_id"])
         async with self._storage.reading(tenant) as work:
             rooms = await work.progress.noted(work=ATTACHMENTS, room_id=room_id)
-            marks = await work.progress.marks_of_room(room_id=room_id, prefix=_mark(""))
+            times = await work.progress.times_of_marks(room_id=room_id, prefix=_mark(""))
         if not rooms:
             return
-        since = rooms[0].noted_at or self._clock.now()
-        arrivals, described, failures = sorted(marks.values()), 0, list[Exception]()
+        arrivals, described, failures = sorted(times), 0, list[Exception]()
         while arrivals and not any(map(_stops, failures)):
             batch, arrivals = arrivals[:_AT_ONCE], arrivals[_AT_ONCE:]
-            messages = (self._message(tenant, room_id, arrival, since) for arrival in batch)
+            messages = (self._message(tenant, room_id, arrival, times[arrival]) for arrival in batch)
             results = await asyncio.gather(*messages, return_exceptions=True)
             described += sum(result for result in results if isinstance(result, int))
             failures += [result for result in results if isinstance(result, Exception)]
@@ -136,7 +145,7 @@ class Attachments(Service):
 
     async def _message(self, tenant: str, room_id: str, arrival: int, since: datetime) -> int:
         """Describe what is left of a message, and return how much was described. Raise the last error if something is
-        to be tried again. `since`: when the first of what is tried again was noted."""
+        to be tried again. `since`: when the message was noted."""
         async with self._storage.reading(tenant) as work:
             entries = await work.messages.by_arrival(room_id=room_id, arrivals=[arrival])
             heard = await work.messages.tail(room_id=room_id, before=arrival + 1, limit=_HEARD)
@@ -151,6 +160,8 @@ class Attachments(Service):
             except Exception as error:  # noqa: BLE001 - one that fails must not hold up the others
                 if not self._is_given_up(error, since):
                     failure = error
+                    if _stops(error):
+                        break
                     continue
                 log.warning("an attachment is not described", extra={"room": room_id, "why": describe(error)})
                 texts[place] = ""
@@ -162,7 +173,8 @@ class Attachments(Service):
     async def _text(self, tenant: str, attachment: Attachment, describer: Describer) -> str:
         """Return the description, '' if there is nothing to say."""
         await self._quotas.check_attachments(tenant)
-        content = await self._read(attachment)
+        await self._quotas.check_tokens(tenant)
+        content = await self._read(tenant, attachment)
         if media_type_of(content) == ("", ""):
             raise InvalidInput("attachment_type_unknown")
         await self._quotas.charge_attachment(tenant, len(content))
@@ -189,6 +201,7 @@ class Attachments(Service):
             now = self._left(entries[0].message) if entries else {}
             kept = {place: text for place, text in texts.items() if now.get(place) == left[place]}
             if kept:
+                kept = _fitting(entries[0].message, kept)
                 await self._rewrite(work, entries[0], kept)
             if not now.keys() - kept.keys():
                 await work.progress.drop_mark(room_id=room_id, name=_mark(arrival))
@@ -197,8 +210,6 @@ class Attachments(Service):
 
     async def _rewrite(self, work: UnitOfWork, entry: Entry, texts: Mapping[int, str]) -> None:
         room_id, message = entry.message.room_id, with_descriptions(entry.message, texts)
-        if len(json.dumps(message.metadata, ensure_ascii=False)) > METADATA_CHARS:
-            message = with_descriptions(entry.message, dict.fromkeys(texts, ""))
         people = await work.rooms.participants(room_id=room_id)
         tokens = self._tokens.count([counted_text(message)])[0]
         changed = await asyncio.to_thread(read_anew, entry, message, people, tokens)
@@ -209,6 +220,23 @@ class Attachments(Service):
 def _mark(arrival: int | str) -> str:
     """Return the name of the mark of a message that is due."""
     return f"{ATTACHMENTS}:{arrival}"
+
+
+def _fitting(message: Message, texts: Mapping[int, str]) -> dict[int, str]:
+    """Return the descriptions, with '' for each that the metadata has no room for."""
+    kept = dict.fromkeys(texts, "")
+    left = METADATA_CHARS - _length(with_descriptions(message, kept).metadata)
+    for place, text in texts.items():
+        length = _length(text[:LONGEST_DESCRIPTION]) - len('""')
+        if length <= left:
+            kept[place], left = text, left - length
+        else:
+            log.warning("a description is too long for its message", extra={"room": message.room_id})
+    return kept
+
+
+def _length(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
 
 
 def _stops(error: Exception) -> bool:

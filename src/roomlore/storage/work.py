@@ -183,7 +183,7 @@ def _behind() -> Any:
 
 
 _FIND = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here, among(_w.c.name, "names")))
-_OF_ROOM = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here).order_by(_w.c.name))
+_OF_ROOM = Statement(lambda: select(_w.c.name, _w.c.arrival, _w.c.updated_at).where(_here).order_by(_w.c.name))
 _BEGIN = Statement(_begin)
 _MOVE = Statement(_move)
 _BEHIND = Statement(_behind)
@@ -202,8 +202,12 @@ class Watermarks(Repository):
     async def marks_of_room(self, *, room_id: str, prefix: str) -> dict[str, int]:
         """Return every mark of the room whose name has this prefix."""
         rows = await self._sql.fetch(_OF_ROOM, tenant=self._tenant, room_id=room_id)
-        marks: dict[str, int] = dict(rows)
-        return {name: arrival for name, arrival in marks.items() if name.startswith(prefix)}
+        return {name: arrival for name, arrival, _ in rows if name.startswith(prefix)}
+
+    async def times_of_marks(self, *, room_id: str, prefix: str) -> dict[int, datetime]:
+        """Return the arrivals of these marks of the room, each with the time at which its mark was moved there."""
+        rows = await self._sql.fetch(_OF_ROOM, tenant=self._tenant, room_id=room_id)
+        return {arrival: from_micros(at) for name, arrival, at in rows if name.startswith(prefix)}
 
     async def move_mark(self, *, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         """Move the mark from `was` (0 if there is none) to `arrival`. Return False if it is not at `was`. Only while
