@@ -39,6 +39,8 @@ def before_call(context, case, kwargs):
         case.query["since"] = "yesterday"  # is a time in words
     if "for_user" in (case.query or {}):
         case.query.pop("viewer", None)  # is the same person
+    if (case.operation.method.upper(), case.operation.path) == ("DELETE", "/rooms/{room_id}"):
+        case.query = {**(case.query or {}), "dry_run": "true"}  # needs no confirmation
     if case.operation.path.startswith("/memory/changes/"):
         newest_first = str((case.query or {}).get("newest_first")).lower() in ("true", "1")
         (case.query or {}).pop("after" if newest_first else "before", None)  # is the other direction
