@@ -3567,7 +3567,7 @@ export interface components {
             statement: string;
             /**
              * Kind
-             * @description group: what a group has come to be.
+             * @description fact: something known of a person, an agent or a room. short: what a few messages said. group: what a room has come to agree on or do.
              * @default fact
              * @enum {string}
              */
@@ -3642,7 +3642,7 @@ export interface components {
                 statement: string;
                 /**
                  * Kind
-                 * @description group: what a group has come to be.
+                 * @description fact: something known of a person, an agent or a room. short: what a few messages said. group: what a room has come to agree on or do.
                  * @default fact
                  * @enum {string}
                  */
