@@ -136,6 +136,7 @@ class Span:
             names = {fold(entry.message.sender_name or entry.message.sender_id)}
             self._names.setdefault(entry.message.sender_id, set()).update(names)
         self._answers: dict[int, tuple[Entry, ...]] = {}
+        self._weights: dict[int, Sequence[tuple[Entry, float | None]]] = {}
         self._said: dict[int, Floats] = {}
         self._signs: dict[int, Floats] = {}
         self._shares: dict[int, Mapping[int, float]] = {}
@@ -205,10 +206,12 @@ class Span:
         if arrival not in self._signs:
             folded, asking = fold(spoken_text(entry.message)), is_asking(entry)
             open_, unneeded = asking and self.is_open(entry), asking and self._needs_nothing(entry)
-            later = [one for one in self._after(entry, _AFTER) if self._speaks_to(entry, one)]
-            answers = [one for one in later if asking and _is_answer(one, folded)]
-            evidence = max((self._evidence(entry, one, self.share(entry, one)) for one in answers), default=0.0)
-            replies = any(one.message.reply_to == entry.message.id for one in later)
+            weighed = self._weighed(entry) if asking else ()
+            evidence = max((weight for _, weight in weighed if weight is not None), default=0.0)
+            replies = any(
+                one.message.reply_to == entry.message.id and self._speaks_to(entry, one)
+                for one in self._after(entry, _AFTER)
+            )
             before = self._before(entry)
             self._signs[arrival] = signs.evidence(
                 self._says,
@@ -255,14 +258,26 @@ class Span:
         return next(others, None) is later and later.message.at - entry.message.at <= _SOON
 
     def _answering(self, question: Entry) -> Iterator[Entry]:
-        folded = fold(question.message.text)
-        for later in self._after(question, _AFTER):
-            if not self._speaks_to(question, later):
-                continue
-            share = self.share(question, later)
-            is_reply = share == 1.0 and not ends_asking(later)
-            if is_reply or (_is_answer(later, folded) and self._evidence(question, later, share) >= _ANSWERED):
+        for later, weight in self._weighed(question):
+            is_reply = self.share(question, later) == 1.0 and not ends_asking(later)
+            if is_reply or (weight is not None and weight >= _ANSWERED):
                 yield later
+
+    def _weighed(self, question: Entry) -> Sequence[tuple[Entry, float | None]]:
+        """Return the later messages that speak to who asks, with the evidence that each answers; None for one that asks
+        back or begins something else."""
+        arrival = question.message.arrival
+        if arrival not in self._weights:
+            folded = fold(question.message.text)
+            self._weights[arrival] = [
+                (
+                    later,
+                    self._evidence(question, later, self.share(question, later)) if _is_answer(later, folded) else None,
+                )
+                for later in self._after(question, _AFTER)
+                if self._speaks_to(question, later)
+            ]
+        return self._weights[arrival]
 
     def _speaks_to(self, question: Entry, later: Entry) -> bool:
         """Return True if a later message is of somebody else, and not to somebody else."""
