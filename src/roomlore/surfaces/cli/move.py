@@ -111,10 +111,11 @@ def _tell_report(report: MoveReport) -> None:
         for tenant, faults in tenants.items():
             for fault in faults:
                 typer.echo(f"{say(_SIDES[side])}, {show.inert(tenant)}: {show.inert(translated(fault))}")
+    _tell_left(report.left)
     if report.newer:
         typer.echo(say("The source was changed since. Stop what uses it and run the same command again."))
-    _tell_left(report.left)
-    typer.echo(say("Now set database_url to {target}. The source stays.", target=show.inert(report.target)))
+    else:
+        typer.echo(say("Now set database_url to {target}. The source stays.", target=show.inert(report.target)))
 
 
 def _tell_notice(notice: str) -> None:
