@@ -150,18 +150,37 @@ async def test_a_request_that_failed_says_why_and_is_tried_again_with_growing_pa
         assert not await lore.privacy.is_being_forgotten(WHO)
 
 
-async def test_a_kill_before_the_database_is_compacted_leaves_a_record_of_nobody(sqlite_url, tmp_path, monkeypatch):
+async def test_a_sweep_leaves_the_compaction_to_the_job_that_is_about_to_do_it(sqlite_url, monkeypatch):
+    compact, swept = Forgetter.compact, []
+
+    async with opened(sqlite_url, "process") as lore:
+
+        async def swept_first(forgetter: Forgetter) -> None:
+            swept.append(await lore._resources.forgettings.sweep())
+            await compact(forgetter)
+
+        await fill(lore, ENGLISH)
+        monkeypatch.setattr(Forgetter, "compact", swept_first)
+        await lore.privacy.forgotten(await lore.privacy.begin_forgetting(WHO), WHO)
+        assert (swept, await listed(lore)) == ([[]], [("forgetting", "done")])
+
+
+async def test_a_kill_before_the_database_is_compacted_leaves_a_record_of_nobody(
+    sqlite_url, tmp_path, monkeypatch, frozen
+):
     async def fails(_: Forgetter, tally: object) -> None:
         raise KilledError
 
     async with opened(sqlite_url, "process", background=False) as lore:
         await fill(lore, ENGLISH)
+        lore._resources.forgettings._clock = frozen
         with monkeypatch.context() as patch:
             patch.setattr(Forgetter, "_compact", fails)
             with pytest.raises(KilledError):
                 await lore.privacy.forget(WHO)
         assert not await lore.privacy.is_being_forgotten(WHO)
         assert in_files(tmp_path, ENGLISH) != []
+        frozen.advance(60)
         assert await lore.jobs.catch_up(seconds=60) == 1
         assert await lore.jobs.catch_up(seconds=60) == 0
     assert in_files(tmp_path, ENGLISH) == []

@@ -8,9 +8,9 @@ takes its place until then.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from roomlore.ports.durable import (
 from roomlore.ports.shared import Backends
 from roomlore.services.privacy.forget_messages import ForgetTally
 from roomlore.services.privacy.forgetter import FREE_PAGES, PAGES_LEFT, Forgetter, unfinished
-from roomlore.services.privacy.requests import Request, Requests
+from roomlore.services.privacy.requests import LOOK_AGAIN, Request, Requests
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE
 
@@ -66,7 +66,7 @@ class Forgettings(Requests):
                 tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words, settle=partial(self._settle, due)
             )
         if not unfinished(report.left):
-            await self._compacted(tenant, report)
+            await self._compacted(tenant, left=report.left)
             work_id = work_name(tenant, FORGETTING, due.own)
             self._so_far.pop(work_id, None)
             await self._durable.retry(work_id)  # so that work that failed does not stay listed
@@ -163,7 +163,7 @@ class Forgettings(Requests):
             self._so_far[work_id] = report
             places = " ".join(f"{remainder.place} ({remainder.count}): {remainder.why}" for remainder in left)
             raise StorageUnavailable("forgetting_incomplete", places=places)
-        await self._compacted(tenant, report)
+        await self._compacted(tenant, left=report.left)
         if work_id in self._waiting:
             self._reports[work_id] = report
         return {**_kept(report), "whose": _whose(own, report.user_id)}
@@ -193,8 +193,14 @@ class Forgettings(Requests):
             await self._remove(work, request.room.room_id, request.kind)
 
     async def note_compaction(self, work: UnitOfWork) -> None:
-        """Record that the databases are to be compacted, whatever becomes of this process."""
+        """Record that the databases are to be compacted, whatever becomes of this process. For a while sweeps leave it
+        to this process."""
         await work.progress.note_room(room_id=_NOBODY, work=FORGETTING, now=self._clock.now())
+        await self._compaction_is_due_in(work, LOOK_AGAIN)
+
+    async def _compaction_is_due_in(self, work: UnitOfWork, pause: timedelta) -> None:
+        for record in await work.progress.noted(work=FORGETTING, room_id=_NOBODY):
+            await work.progress.put_off(room=record, work=FORGETTING, until=self._clock.now() + pause)
 
     async def compact(self, tenant: str, tally: ForgetTally) -> None:
         """Compact the databases, as was noted. What cannot be done is left, and stays recorded."""
@@ -202,15 +208,15 @@ class Forgettings(Requests):
             await self._forgetter.compact()
         except StorageUnavailable:
             tally.leave(FREE_PAGES, 1, PAGES_LEFT)
-        else:
-            await self._compacted(tenant)
+        await self._compacted(tenant, left=tally.left.values())
 
-    async def _compacted(self, tenant: str, report: ForgetReport | None = None) -> None:
-        """Remove the record of nobody. It stays if the report says that the databases could not be compacted."""
-        if report and any(remainder.place == FREE_PAGES for remainder in report.left):
-            return
+    async def _compacted(self, tenant: str, *, left: Iterable[Left] = ()) -> None:
+        """Remove the record of nobody. It stays, and is due at once, if the databases could not be compacted."""
         async with self._storage.writing(tenant) as work:
-            await self._remove(work, _NOBODY, FORGETTING)
+            if any(remainder.place == FREE_PAGES for remainder in left):
+                await self._compaction_is_due_in(work, timedelta())
+            else:
+                await self._remove(work, _NOBODY, FORGETTING)
 
 
 def _whose(own: str, user_id: str) -> str:

@@ -14,7 +14,7 @@ from roomlore.storage import UnitOfWork
 from roomlore.storage.values import DueRoom
 
 _AT_ONCE = 50
-_LOOK_AGAIN = timedelta(seconds=30)
+LOOK_AGAIN = timedelta(seconds=30)
 _HELD = timedelta(seconds=60)
 
 
@@ -54,7 +54,7 @@ class Requests(Service):
             now = self._clock.now()
             async with self._storage.writing() as work:
                 claimed = await work.progress.claim_rooms(
-                    work=kind, now=now, lease_until=now + _LOOK_AGAIN, limit=_AT_ONCE
+                    work=kind, now=now, lease_until=now + LOOK_AGAIN, limit=_AT_ONCE
                 )
             submitted += [await self._submitted(Request(kind, room), patiently=True) for room in claimed]
         return submitted
