@@ -55,12 +55,26 @@ class Day:
         sizes = Counter(self.gold[e.message.arrival] for e in self.entries if e.message.arrival in self.gold)
         return {name for name, size in sizes.items() if size >= _MIN}
 
+    @property
+    def asked(self) -> dict[int, bool]:
+        """The arrivals of labelled questions; True if nobody else says something later in the conversation."""
+        by_name: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            if entry.message.arrival in self.gold:
+                by_name[self.gold[entry.message.arrival]].append(entry)
+        return {
+            entry.message.arrival: all(later.message.sender_id == entry.message.sender_id for later in members[at:])
+            for members in by_name.values()
+            for at, entry in enumerate(members)
+            if is_asking(entry)
+        }
+
 
 async def run(arguments: argparse.Namespace) -> None:
     tokens = EncodingTokens()
     for name in arguments.sets:
-        rooms = [await _read(path) for path in sorted((arguments.threads_dir / name).glob("*" + _SUFFIX))]
-        days = [day for entries, gold in rooms for day in _days(entries, gold)]
+        rooms = [await read_room(path) for path in sorted((arguments.threads_dir / name).glob("*" + _SUFFIX))]
+        days = [day for entries, gold in rooms for day in days_of(entries, gold)]
         print(
             f"\n{name}: {len(rooms)} rooms, {len(days)} digests, {sum(len(day.wanted) for day in days)} conversations"
         )
@@ -71,7 +85,7 @@ async def run(arguments: argparse.Namespace) -> None:
     await _timed(arguments)
 
 
-async def _read(path: Path) -> tuple[list[Entry], dict[int, str]]:
+async def read_room(path: Path) -> tuple[list[Entry], dict[int, str]]:
     """Return the entries of a room, and the gold conversation of its labelled messages by arrival."""
     with path.with_name(path.name.replace(_SUFFIX, ".gold.jsonl")).open(encoding="utf-8") as lines:
         labelled = {row["id"]: row["conv"] for row in map(json.loads, lines) if row["annotated"] and row["conv"]}
@@ -85,7 +99,7 @@ async def _read(path: Path) -> tuple[list[Entry], dict[int, str]]:
     return entries, {e.message.arrival: labelled[e.message.id] for e in said if e.message.id in labelled}
 
 
-def _days(entries: Sequence[Entry], gold: Mapping[int, str]) -> Iterator[Day]:
+def days_of(entries: Sequence[Entry], gold: Mapping[int, str]) -> Iterator[Day]:
     count_spoken = sum(entry.message.role is not Role.SYSTEM for entry in entries)
     if 2 * len(gold) < count_spoken:
         part = [entry for entry in entries if min(gold) <= entry.message.arrival <= max(gold)]
@@ -140,16 +154,9 @@ def _questions(days: Sequence[Day]) -> str:
     truth: set[tuple[int, int]] = set()
     count_asked = 0
     for number, day in enumerate(days):
-        by_name: defaultdict[str, list[Entry]] = defaultdict(list)
-        for entry in day.entries:
-            if entry.message.arrival in day.gold:
-                by_name[day.gold[entry.message.arrival]].append(entry)
-        for members in by_name.values():
-            for entry in filter(is_asking, members):
-                count_asked += 1
-                later = (member for member in members if member.message.arrival > entry.message.arrival)
-                if all(entry_after.message.sender_id == entry.message.sender_id for entry_after in later):
-                    truth.add((number, entry.message.arrival))
+        asked = day.asked
+        count_asked += len(asked)
+        truth.update((number, arrival) for arrival, is_open in asked.items() if is_open)
         for talk in talks_of(day.entries):
             its = [entry.message.arrival for entry in talk.open_questions]
             picked.update((number, arrival) for arrival in its if arrival in day.gold)

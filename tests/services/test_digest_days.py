@@ -66,7 +66,7 @@ async def test_decisions_open_questions_and_what_waits_for_a_person():
 
 async def test_days_that_nothing_was_fitted_on():
     """Natural days, written by others without the rules. Least precision and recall are what was measured, less a
-    little: half of the decisions are missed."""
+    little: half of the decisions and of the open questions are missed."""
     score = Counter[str]()
     rows = [json.loads(line) for line in DAYS.read_text("utf-8").splitlines()]
     async with roomlore.open("sqlite://", background=False) as lore:
@@ -88,7 +88,7 @@ async def test_days_that_nothing_was_fitted_on():
             decided = {line.message_id for entry in digest.entries for line in entry.lines if line.decides}
             count(score, "decided", decided, list(map(set, row["decisions"])))
             count(score, "open", shown(digest, "question"), list(map(set, row["open"])))
-    for kind, (precision, recall) in {"decided": (0.55, 0.45), "open": (0.5, 0.35)}.items():
+    for kind, (precision, recall) in {"decided": (0.55, 0.45), "open": (0.75, 0.45)}.items():
         assert score[f"{kind} right"] >= precision * score[f"{kind} shown"], (kind, score)
         assert score[f"{kind} met"] >= recall * score[f"{kind} wanted"], (kind, score)
 

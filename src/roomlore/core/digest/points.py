@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+import numpy as np
 
 from roomlore.core import lexicon
 from roomlore.core.digest import signs
@@ -22,6 +24,8 @@ _DECISION_CHARACTERS = 400
 _DECIDES, _PLAIN, _ASKING = -0.6, -3.0, 0.6
 """The log-odds from which a message decides, so that what is found matters as much as that it is right; from which one
 does that says "decided", and one that asks."""
+_OPEN = -0.4
+"""The log-odds from which a question is open."""
 _LAST_CHARACTERS = 400
 _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
@@ -149,7 +153,23 @@ class Span:
         return self._answers[arrival]
 
     def is_open(self, question: Entry) -> bool:
-        """Return True if a question wants an answer and nobody gave one; thanks say that it came another way."""
+        """Return True if a question likely wants an answer and nobody gave one."""
+        if _is_labelled(fold(spoken_text(question.message))) or self._needs_nothing(question):
+            return False
+        return float(net("open").scores(self.open_signs(question))[0]) >= _OPEN
+
+    def open_signs(self, question: Entry) -> Floats:
+        """Return the signs that a question is open: those of `signs`, and once more as far as the room is busy."""
+        own = self.signs(question)
+        return np.concatenate([own, own * self._busy])
+
+    @cached_property
+    def _busy(self) -> float:
+        return signs.busy(self._entries)
+
+    def _looks_open(self, question: Entry) -> bool:
+        """Return True if a question wants an answer and no message looks like one; thanks say that it came another
+        way."""
         folded = fold(spoken_text(question.message))
         idle = bool(_IDLE.search(folded)) or laughs(folded) or _is_labelled(folded)
         return not idle and not self.answers(question) and not self._needs_nothing(question)
@@ -205,7 +225,7 @@ class Span:
         arrival = entry.message.arrival
         if arrival not in self._signs:
             folded, asking = fold(spoken_text(entry.message)), is_asking(entry)
-            open_, unneeded = asking and self.is_open(entry), asking and self._needs_nothing(entry)
+            open_, unneeded = asking and self._looks_open(entry), asking and self._needs_nothing(entry)
             weighed = self._weighed(entry) if asking else ()
             evidence = max((weight for _, weight in weighed if weight is not None), default=0.0)
             replies = any(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import cache, lru_cache
 
 import numpy as np
@@ -42,6 +43,8 @@ _LONG, _MOST = 30, 3
 _SHORT, _FEW = 2, 4
 _NEAR, _LAST, _HOUR = 60, 6, 3600.0
 _ASKS = AROUND.index("asks")
+_QUIET, _BUSY = 60, 200
+"""Messages a day of a quiet room, and of a busy one."""
 
 
 def says(entry: Entry, *, asks: bool, asks_last: bool) -> Floats:
@@ -84,6 +87,15 @@ def _read(text: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
             is_dense_script(text),
         ),
     )
+
+
+def busy(entries: Sequence[Entry]) -> float:
+    """Return how much is said a day: 0 up to the messages of a quiet room, 1 from those of a busy one."""
+    if not entries:
+        return 0.0
+    days = max(1.0, (entries[-1].message.at - entries[0].message.at) / timedelta(days=1))
+    least, most = np.log(_QUIET), np.log(_BUSY)
+    return float(np.clip((np.log(len(entries) / days) - least) / (most - least), 0.0, 1.0))
 
 
 def evidence(
