@@ -152,11 +152,14 @@ async def side(page: Page) -> Response:
 
 
 async def listed(page: Page) -> Response:
-    offset = page.number("offset") or 0
-    page_rooms = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    """Return the page of the rooms, the one used last first, or of those with a part of a name or id."""
+    offset, part = page.number("offset") or 0, page.asked("q").strip()
+    page_rooms = await (
+        rooms_named(page, part, limit=_ROOMS) if part else rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    )
     following = offset + _ROOMS if len(page_rooms) > _ROOMS else None
     rooms = await _with_news(page, page_rooms[:_ROOMS])
-    return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=_HIGHEST)
+    return page.show("rooms.html", rooms=rooms, part=part, next=following, offset=offset, highest=_HIGHEST)
 
 
 async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
