@@ -112,7 +112,7 @@ async def apply_change(page: Page) -> Response:
 async def _question(page: Page, lore: Lore, what: str, form: Form, status: int = 200) -> Response:
     facts = await _BEFORE[what](page, lore, page.needed("id"))
     await name_scopes(page, [facts["scope"]])
-    return page.show("confirm.html", status, what=what, id=page.needed("id"), form=form, **facts)
+    return page.show("confirm.html", status, what=what, id=page.needed("id"), form=form, undo=page.asked("undo"), **facts)
 
 
 async def evolving(page: Page) -> Response:
