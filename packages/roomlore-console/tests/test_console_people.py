@@ -98,7 +98,8 @@ async def test_a_person_has_a_page_and_nobody_has_none(http, lore, language):
     assert "the build is green" not in shown
     assert 'id="p-rooms"' in shown
     await lore.memories.add("user:u9", "u9 likes tea")
-    assert 'id="p-rooms"' not in await page(http, "/console/person?id=u9", language=language), "no heading without rooms"
+    roomless = await page(http, "/console/person?id=u9", language=language)
+    assert 'id="p-rooms"' not in roomless, "no heading without rooms"
     await page(http, "/console/person?id=nobody", 404, language)
     await page(http, "/console/person", 303, language)
 

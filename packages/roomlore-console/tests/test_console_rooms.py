@@ -115,7 +115,7 @@ async def test_a_viewer_reads_the_last_words_of_none_but_their_own_rooms(lore):
     secret = (await lore.keys.create("reader", scopes=["read"]))[1]
     async with asking(lore, secret, viewer="user:bo") as http:
         shown = await page(http, "/console/rooms")
-        assert "secret" not in (await page(http, "/console/rooms?q=sec")).partition("class=\"list")[2]
+        assert "secret" not in (await page(http, "/console/rooms?q=sec")).partition('class="list')[2]
     assert ("words of tea" in shown, "words of secret" in shown) == (True, False)
 
 

@@ -283,7 +283,12 @@ async def test_what_a_memory_is_about_is_said_in_the_language_of_the_page(http, 
 NOT_SHOWN = [
     ("/room?id=none", 404, "There is no room &#39;none&#39;", "没有房间 &#39;none&#39;"),
     ("/room?id=群里", 404, "There is no room &#39;群里&#39;", "没有房间 &#39;群里&#39;"),
-    ("/room?id=tea&limit=99999", 422, "“Messages on a page” takes a whole number from 1 to 10,000", "“每页消息数”请填 1 到 10,000 之间的整数"),
+    (
+        "/room?id=tea&limit=99999",
+        422,
+        "“Messages on a page” takes a whole number from 1 to 10,000",
+        "“每页消息数”请填 1 到 10,000 之间的整数",
+    ),
     ("/person?id=nobody", 404, "Nobody with the id", "这里没有 id 为 &#39;nobody&#39; 的人"),
     ("/memory?id=tea&at=x", 422, "“At a date” takes a day or a time", "“某个日期”请填日期或时间"),
     ("/memory/one?id=none", 404, "There is no memory", "没有记忆 &#39;none&#39;"),

@@ -278,8 +278,7 @@ async def _said(
     most = _READ_BY_PERSON if picked.who else _MESSAGES
     async with lore.storage.reading(lore.tenant) as work:
         parts = [
-            await work.messages.tail(room_id=room.room_id, limit=most, since=first, until=last)
-            for room in its[:_ROOMS]
+            await work.messages.tail(room_id=room.room_id, limit=most, since=first, until=last) for room in its[:_ROOMS]
         ]
     said = [entry.message for part in parts for entry in part if picked.who in ("", entry.message.sender_id)]
     return await with_people_named(lore, sorted(said, key=lambda one: one.at, reverse=True)[:_MESSAGES])

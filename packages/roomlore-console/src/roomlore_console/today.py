@@ -167,7 +167,7 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
     latest: dict[str, Change] = {}
     for change in changes:
         latest.setdefault(change.memory.lineage_id, change)
-    parted = {change.evolution_id or "" for change in changes if latest[change.memory.lineage_id] is not change}
+    parted = {change.evolution_id for change in changes if latest[change.memory.lineage_id] is not change}
     return [_change_of(list(run), parted) for _, run in groupby(latest.values(), key=_together)]
 
 
@@ -181,15 +181,16 @@ def _together(change: Change) -> tuple[str, object]:
     return change.memory.scope, change.evolution_id or at_once
 
 
-def _change_of(run: Sequence[Change], parted: Set[str]) -> Changed:
+def _change_of(run: Sequence[Change], parted: Set[str | None]) -> Changed:
     """Return what was changed at once. `parted`: the evolutions that cannot be undone whole, as a part was changed
     since."""
     first = run[0]
     memories = [
         ChangedMemory(change.memory, change.action.value, log_pieces(change), _undo_of(change)) for change in run
     ]
-    whole = first.evolution_id and first.evolution_id not in parted
-    undo = {"what": "revert", "id": first.evolution_id} if whole else memories[0].undo if len(run) == 1 else None
+    undo = memories[0].undo if len(run) == 1 else None
+    if first.evolution_id and first.evolution_id not in parted:
+        undo = {"what": "revert", "id": first.evolution_id}
     return Changed(first.memory.scope, first.at, undo, memories)
 
 
