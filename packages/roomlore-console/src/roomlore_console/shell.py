@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
+from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
@@ -15,7 +16,7 @@ from roomlore.core.audience import ALWAYS, BEGINNING, END, check_viewer
 from roomlore.core.dates import TimeSpan
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.memory import Memory
-from roomlore.core.models import Room, Speaker, StoredMessage
+from roomlore.core.models import Entry, Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.ports.audience import rooms_shown
@@ -37,7 +38,7 @@ _PREVIEW = 200
 """Characters that are read of a room's newest message."""
 _FOUND = 5
 _MESSAGES = 20
-_READ_BY_PERSON = 500
+_READ_BY_PERSON = 200
 """The newest messages of a room among which those of a person are looked for."""
 _MEMORIES = 5
 _MAX_WORDS = 4
@@ -191,7 +192,7 @@ async def search(page: Page) -> Response:
     by_meaning, tried = page.lore.settings.search.embeddings != "off", Tried({})
     since = tried.read("since", lambda: _midnight(page, "since", picked.since), None)
     until = tried.read("until", lambda: _midnight(page, "until", picked.until, days=1), None)
-    searched = query and not tried.wrong
+    searched, wordless = query and not tried.wrong, picked.any and not (query or tried.wrong)
     return page.show(
         "search.html",
         streamed=True,
@@ -201,7 +202,7 @@ async def search(page: Page) -> Response:
         rooms_offered=[room for room in rooms if visible(room.room_id) == room.room_id],
         people_offered=[one for one in people if visible(one.sender_id) == one.sender_id],
         found=page.later(_search_answer(page, query, picked, among, since, until)) if searched else None,
-        said=await _said(page, rooms, picked, since, until) if picked.any and not (query or tried.wrong) else None,
+        newest=await _newest_within(page, rooms, picked, since, until) if wordless else None,
         mode="hybrid" if by_meaning else "lexical",
         excerpt=partial(marked_excerpt, query=query),
         reasons=lambda hit: [in_tongue(one, page.tongue)[0] for one in hit.reason.split(BETWEEN)],
@@ -269,19 +270,19 @@ async def _search_answer(
         return replace(found, problems=(str(error),))
 
 
-async def _said(
+async def _newest_within(
     page: Page, rooms: Sequence[Room], picked: Picked, since: datetime | None, until: datetime | None
 ) -> list[StoredMessage]:
     """Return the newest messages within the limits of a search without words, from the rooms used last."""
     lore, first, last = page.lore, since or BEGINNING, until - timedelta.resolution if until else END
-    its = [room for room in rooms if picked.room in ("", room.room_id) and (room.last_sent_at or END) >= first]
-    most = _READ_BY_PERSON if picked.who else _MESSAGES
+    used = [room for room in rooms if picked.room in ("", room.room_id) and (room.last_sent_at or END) >= first]
+    limit = _READ_BY_PERSON if picked.who else _MESSAGES
+    entries: list[Entry] = []
     async with lore.storage.reading(lore.tenant) as work:
-        parts = [
-            await work.messages.tail(room_id=room.room_id, limit=most, since=first, until=last) for room in its[:_ROOMS]
-        ]
-    said = [entry.message for part in parts for entry in part if picked.who in ("", entry.message.sender_id)]
-    return await with_people_named(lore, sorted(said, key=lambda one: one.at, reverse=True)[:_MESSAGES])
+        for room in used[:_ROOMS]:
+            entries += await work.messages.tail(room_id=room.room_id, limit=limit, since=first, until=last)
+    messages = [entry.message for entry in entries if picked.who in ("", entry.message.sender_id)]
+    return await with_people_named(lore, sorted(messages, key=attrgetter("at"), reverse=True)[:_MESSAGES])
 
 
 async def _beside_messages(page: Page, query: str, among: list[str] | None) -> Found:
