@@ -152,7 +152,7 @@ async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere(browser)
         await page.get_by_role("link", name="The three strategies side by side").click()
         await page.get_by_role("heading", name="The three strategies side by side").wait_for()
         await page.get_by_role("link", name="Weighted").click()
-        await page.get_by_text("The five signals").first.click()
+        await page.get_by_text("Strongest signal").first.click()
         assert await page.locator("details[open] meter").count() == 5
     assert asked
     assert [one for one in asked if not one.startswith(address)] == []

@@ -102,8 +102,8 @@ async def test_a_message_said_last_month_is_found_in_two_clicks(browser, asked, 
 @pytest.mark.parametrize(
     ("language", "revert", "do", "done"),
     [
-        ("en-GB", "Undo", "Revert it", "The evolution was reverted."),
-        ("zh-CN", "撤销", "撤销", "已撤销这次演化。"),
+        ("en-GB", "Undo", "Undo", "The update was undone."),
+        ("zh-CN", "撤销", "撤销", "已撤销这次更新。"),
     ],
 )
 async def test_an_evolution_is_reverted_in_two_clicks_with_the_confirmation(

@@ -226,6 +226,8 @@ async def test_a_room_shows_its_threads_apart(http, lore, spoken):
     assert 'href="#m1"' in shown
     only = await page(http, "/console/thread?id=tea&message=m4", headers=spoken)
     assert "Who makes tea?" in only
+    assert 'class="thread ' in shown
+    assert 'class="thread ' not in only, "no link to the page itself"
     made = await lore.rooms.headings("tea", ["m1"])
     assert html.escape(made["m1"].title) in only.partition("<h1>")[2].partition("</h1>")[0]
 

@@ -22,7 +22,7 @@ async def test_a_lock_and_the_rooms_are_beside_what_is_not_for_all(lore):
         await remember(lore, "wants another job", "dm <1>")
         shown = await page(http, "/console/memory?id=user:ann")
         assert shown.count(LOCK) == 1
-        assert "dm &lt;1&gt;</bdi></a></p>" in shown
+        assert "dm &lt;1&gt;</bdi></a></span>" in shown
 
 
 async def test_a_memory_says_who_can_see_it(lore):

@@ -47,13 +47,27 @@ async def test_it_groups_by_what_matters(http, filled, language):
 
 
 @pytest.mark.parametrize(
-    ("language", "one", "three"), [("en", "1 message<", "3 new messages."), ("zh", "1 条消息<", "3 条新消息。")]
+    ("language", "one", "three"), [("en", "1 message", "3 new messages."), ("zh", "1 条消息", "3 条新消息。")]
 )
 async def test_one_message_is_not_called_messages(http, filled, language, one, three):
     shown = (await http.get("/console/digest?id=tea", headers={"Accept-Language": language})).text
     assert one in shown
     assert three in shown
     assert "1 messages" not in shown
+
+
+async def test_a_thread_is_titled_by_a_whole_line_that_is_not_shown_twice(http, lore):
+    talk = ("The printer on the second floor is out of paper again.", "I put a new pack beside it this morning.")
+    await lore.messages.add(
+        [
+            Message(id=f"m{n}", room_id="den", sender_id=who, text=text, reply_to=f"m{n - 1}" if n else None)
+            for n, (who, text) in enumerate(zip(("ann", "bob"), talk, strict=True))
+        ]
+    )
+    shown = (await http.get("/console/digest?id=den&since=2000-01-01")).text.partition("<main")[2]
+    title = shown.partition("<h3>")[2].partition("</h3>")[0]
+    assert any(f"<bdi>{text}</bdi>" in title for text in talk)
+    assert all(shown.count(text) <= 1 for text in talk)
 
 
 async def test_nothing_new_and_bad_times_are_told(http, filled):
@@ -67,7 +81,7 @@ async def test_nothing_new_and_bad_times_are_told(http, filled):
     assert "Nobody in room" in unknown.text
     for answer, field in (
         (wrong, 'name="since" maxlength="64" value="soon"'),
-        (unknown, 'maxlength="512" value="eve"'),
+        (unknown, '<option value="eve" selected>'),
     ):
         assert field in answer.text, "what was typed stays in the form"
     assert "Choose an earlier time" in (await http.get("/console/digest?id=tea&since=2025-01-01")).text

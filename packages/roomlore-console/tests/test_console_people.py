@@ -66,6 +66,9 @@ async def test_a_search_is_limited_to_a_room_a_person_and_days_of_the_readers_zo
         shown = (await page(http, f"/console/search?q=绿茶{more}", language=language)).partition("<main")[2]
         assert {one for one in ("m1", "m2", "m3") if f"</mark> {one}</a>" in shown} == ids, more
         assert (say("search.all") in shown) == bool(more)
+        wordless = (await page(http, f"/console/search?{more}", language=language)).partition("<main")[2]
+        assert {name for name in ("m1", "m2", "m3") if f"绿茶 {name}</a>" in wordless} == (ids if more else set()), more
+        assert (say("search.none") in wordless) == (more != "" and not ids)
         assert all(label in shown for label in ('<option value="den"', '<option value="u2"', ">Nu2</option>"))
     assert say("search.no_day", field=say("search.since")) in await page(
         http, "/console/search?q=绿茶&since=soon", language=language
@@ -75,6 +78,17 @@ async def test_a_search_is_limited_to_a_room_a_person_and_days_of_the_readers_zo
     assert "2024-05-02 04:00</time>" in old, "one form of dates, in the reader's zone"
 
 
+async def test_a_viewer_without_words_reads_the_days_of_none_but_their_own_rooms(lore):
+    await fill(lore)
+    await lore.rooms.set_kind("dev", "public")
+    _, key = await lore.keys.create("reader", scopes=["read"])
+    async with asking(lore, key, "room:dev") as http:
+        shown = (await page(http, "/console/search?since=2020-01-01")).partition("<main")[2]
+        assert "the build is green" in shown
+        assert "乌龙茶" not in shown
+        assert "乌龙茶" not in await page(http, "/console/search?room=tea-house")
+
+
 @both
 async def test_a_person_has_a_page_and_nobody_has_none(http, lore, language):
     await fill(lore)
@@ -82,6 +96,10 @@ async def test_a_person_has_a_page_and_nobody_has_none(http, lore, language):
     for told in ("王敏喜欢乌龙茶", "周五去喝乌龙茶吗", "/console/room?id=tea-house", "what=forget&amp;id=u1"):
         assert told in shown
     assert "the build is green" not in shown
+    assert 'id="p-rooms"' in shown
+    await lore.memories.add("user:u9", "u9 likes tea")
+    roomless = await page(http, "/console/person?id=u9", language=language)
+    assert 'id="p-rooms"' not in roomless, "no heading without rooms"
     await page(http, "/console/person?id=nobody", 404, language)
     await page(http, "/console/person", 303, language)
 

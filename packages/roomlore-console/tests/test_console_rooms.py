@@ -92,6 +92,22 @@ async def test_each_room_shows_how_much_was_said_on_the_last_days(http, lore, la
     assert f'role="img" aria-label="{told}"><title>{told}</title>' in row
 
 
+PARTS = [("", {"tea-house", "dev", "r9"}), ("HOUSE", {"tea-house"}), ("茶", {"r9"}), ("zzz", set())]
+
+
+@both
+async def test_the_list_of_rooms_is_filtered_by_a_part_of_a_name_or_id(http, lore, language):
+    for room in ("tea-house", "dev", "r9"):
+        await lore.messages.add(Message(id="m1", room_id=room, sender_id="ann", text="hello"))
+    await lore.rooms.rename("r9", "喝茶")
+    say = tongue(language).say
+    for part, rooms in PARTS:
+        shown = await page(http, f"/console/rooms?q={part}", language=language)
+        assert set(listed(shown)) == rooms, part
+        assert (say("rooms.none") in shown) == (not rooms)
+        assert f'value="{part}"' in shown
+
+
 async def test_a_viewer_reads_the_last_words_of_none_but_their_own_rooms(lore):
     for room, kind in (("tea", "public"), ("secret", "private")):
         await lore.rooms.set_kind(room, kind)
@@ -99,6 +115,7 @@ async def test_a_viewer_reads_the_last_words_of_none_but_their_own_rooms(lore):
     secret = (await lore.keys.create("reader", scopes=["read"]))[1]
     async with asking(lore, secret, viewer="user:bo") as http:
         shown = await page(http, "/console/rooms")
+        assert "secret" not in (await page(http, "/console/rooms?q=sec")).partition('class="list')[2]
     assert ("words of tea" in shown, "words of secret" in shown) == (True, False)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from console_rig import asking
+from console_rig import asking, page
 from roomlore import Message
 from roomlore.services.digest import overview
 from roomlore_console.frame import tongue
@@ -132,10 +132,26 @@ async def test_what_one_update_changed_is_undone_whole_or_one_by_one(http, lore,
     shown = (await sections(http, language=language))["changed"]
     assert shown.count(f"what=revert&id={made.evolution_id}") == 1
     assert all(f"what=delete&id={memory_id}" in shown for memory_id in changed)
+    assert tongue(language).say("confirm.undo") in await page(
+        http, f"/console/memory/change?what=delete&id={changed[0]}&undo=1", language=language
+    )
     await lore.memories.revert(made.evolution_id)
     shown = (await sections(http, language=language))["changed"]
     assert shown.count('<p class="byline">') == 1, "what was undone at once is one row"
     assert shown.count("action revert") == len(changed)
+
+
+async def test_an_update_of_which_a_part_was_undone_is_not_offered_to_be_undone_whole(http, lore, filled):
+    await lore.messages.add(
+        [Message(id=f"f{n}", room_id="garden", sender_id=who, text=text) for n, (who, text) in enumerate(HABITS)]
+    )
+    made = await lore.memories.evolve("garden", mode="offline")
+    first, *others = [change.memory.memory_id for change in made.changes]
+    await lore.memories.delete(first)
+    shown = (await sections(http))["changed"]
+    assert "what=revert" not in shown
+    assert f"what=restore&id={first}" in shown
+    assert all(f"what=delete&id={memory_id}" in shown for memory_id in others)
 
 
 @both

@@ -152,9 +152,9 @@ def test_every_kind_of_job_has_a_name(language):
 @both
 async def test_a_search_says_what_it_used(http, lore, language):
     said = tongue(language).say
-    between = "" if language == "zh" else " "
-    about = f"{said('search.about')}{between}{said('search.about.lexical')}"
-    assert about in await page(http, "/console/search", language=language)
+    empty = await page(http, "/console/search", language=language)
+    assert said("search.how.lexical") in empty
+    assert said("search.how.hybrid") not in empty
     await lore.messages.add([Message(id="m1", room_id="tea", sender_id="ann", text="whose umbrella?")])
     shown = (await page(http, "/console/search?q=umbrella", language=language)).partition("s-messages")[2]
     assert said("search.by.lexical") in shown
@@ -181,7 +181,7 @@ def test_what_is_marked_stays_inert():
     [
         (
             "1 message read; memories: 2 new, 0 changed, 1 removed, 3 kept.",
-            "读取 1 条消息；记忆：新增 2，更新 0，删除 1，保留 3。",
+            "读取 1 条消息；记忆：新增 2，修改 0，删除 1，保留 3。",
         ),
         ("12 messages read, nothing to keep", "读取 12 条消息，没有需要记住的内容"),
         ("a memory of 5 messages", "由 5 条消息得出一条记忆"),
@@ -201,7 +201,7 @@ def test_what_came_of_a_job_is_said_in_chinese(progress, told):
 def test_refused_lines_follow_an_outcome_as_they_are():
     read = "2 messages read; memories: 0 new, 0 changed, 0 removed, 0 kept."
     assert outcome(f"{read} Not followed of 'g': line 1", tongue("zh")) == (
-        "读取 2 条消息；记忆：新增 0，更新 0，删除 0，保留 0。 Not followed of 'g': line 1",
+        "读取 2 条消息；记忆：新增 0，修改 0，删除 0，保留 0。 Not followed of 'g': line 1",
         True,
     )
     assert outcome("something else", tongue("zh")) == ("something else", False)
@@ -283,12 +283,17 @@ async def test_what_a_memory_is_about_is_said_in_the_language_of_the_page(http, 
 NOT_SHOWN = [
     ("/room?id=none", 404, "There is no room &#39;none&#39;", "没有房间 &#39;none&#39;"),
     ("/room?id=群里", 404, "There is no room &#39;群里&#39;", "没有房间 &#39;群里&#39;"),
-    ("/room?id=tea&limit=99999", 422, "it must be a whole number from 1 to", "必须是 1 到 10000 之间的整数"),
+    (
+        "/room?id=tea&limit=99999",
+        422,
+        "“Messages on a page” takes a whole number from 1 to 10,000",
+        "“每页消息数”请填 1 到 10,000 之间的整数",
+    ),
     ("/person?id=nobody", 404, "Nobody with the id", "这里没有 id 为 &#39;nobody&#39; 的人"),
     ("/memory?id=tea&at=x", 422, "“At a date” takes a day or a time", "“某个日期”请填日期或时间"),
     ("/memory/one?id=none", 404, "There is no memory", "没有记忆 &#39;none&#39;"),
     ("/context?room=tea&message=m9", 404, "No such message", "没有这条消息"),
-    ("/jobs?status=odd", 422, "it is one of", "只能取"),
+    ("/jobs?status=odd", 422, "“Status” cannot be “odd”", "“状态”不能是“odd”，只能是"),
 ]
 
 

@@ -127,7 +127,7 @@ async def test_what_came_of_a_job_is_shown(connect_to, language):
             shown = await page(http, "/console/jobs", language=language)
     told = {
         "en": "1 message read; memories: 1 new, 0 changed, 0 removed, 0 kept.",
-        "zh": "读取 1 条消息；记忆：新增 1，更新 0，删除 0，保留 0。",
+        "zh": "读取 1 条消息；记忆：新增 1，修改 0，删除 0，保留 0。",
     }[language]
     assert told in shown
 

@@ -78,7 +78,6 @@ def _field(page: Page, argument: Argument, typed: str, *, wrong: bool = False) -
         help_text = help_text.replace(f"{word}:", f"{called}:").replace(f"{word}：", f"{called}：")
     hints = [help_text] if label else []
     hints += [tongue.say("hint.many")] if isinstance(argument.form, Many) else []
-    hints += [tongue.say("hint.optional")] if not (argument.is_needed or isinstance(argument.form, Choice)) else []
     hint = (" " if tongue.language == "en" else "").join(hints)
     kind = type(argument.form).__name__.lower()
     problem = tongue.say(f"wrong.{kind if typed.strip() else 'nothing'}", form=argument.form) if wrong else ""

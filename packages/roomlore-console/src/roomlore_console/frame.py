@@ -234,7 +234,7 @@ class Page:
         given = self.asked(name, default)
         if given not in known:
             words = ", ".join(filter(None, known))
-            raise InvalidInput("choice_unknown", name=self._label(name), value=f"{given!r:.40}", known=words)
+            raise InvalidInput(self._wrong("word", name, value=f"{given:.40}", known=words))
         return given
 
     def every(self, name: str) -> list[str]:
@@ -247,10 +247,14 @@ class Page:
         if not given:
             return None
         if not (given.isascii() and given.isdecimal() and len(given) < 19 and int(given)):
-            raise InvalidInput("number_below_one", name=self._label(name), value=f"{given!r:.40}")
+            raise InvalidInput(self._wrong("whole", name))
         if most is not None and int(given) > most:
-            raise InvalidInput("number_from_one_to_outside", name=self._label(name), value=int(given), most=most)
+            raise InvalidInput(self._wrong("whole_to", name, most=f"{most:,}"))
         return int(given)
+
+    def _wrong(self, how: str, name: str, **values: object) -> str:
+        """Return what a parameter takes, by the name that pages have for it."""
+        return self.tongue.say(f"wrong.{how}", field=self._label(name), **values)
 
     def _label(self, name: str) -> str:
         """Return what pages call a parameter."""

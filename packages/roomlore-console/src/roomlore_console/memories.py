@@ -441,7 +441,7 @@ async def recall(page: Page) -> Response:
         tried=tried,
         query=query,
         tokens=page.asked("tokens") or _USUAL_RECALL_TOKENS,
-        checked=checked,
+        checked=checked if page.request.query_params else held[:1],
         held=[scope for scope in dict.fromkeys([*checked, *held]) if visible_text(scope) == scope],
         odd=[scope for scope in checked if visible_text(scope) != scope],
         who="" if other else page.asked("who"),

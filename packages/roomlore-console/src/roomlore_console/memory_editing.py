@@ -112,7 +112,8 @@ async def apply_change(page: Page) -> Response:
 async def _question(page: Page, lore: Lore, what: str, form: Form, status: int = 200) -> Response:
     facts = await _BEFORE[what](page, lore, page.needed("id"))
     await name_scopes(page, [facts["scope"]])
-    return page.show("confirm.html", status, what=what, id=page.needed("id"), form=form, **facts)
+    facts |= {"what": what, "id": page.needed("id"), "undo": page.asked("undo")}
+    return page.show("confirm.html", status, form=form, **facts)
 
 
 async def evolving(page: Page) -> Response:

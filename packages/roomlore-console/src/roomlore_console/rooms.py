@@ -397,6 +397,6 @@ async def _people(page: Page, room_id: str) -> Mapping[str, str]:
         async with lore.storage.reading(lore.tenant) as work:
             people = await work.rooms.participants(room_id=room_id)
             return {
-                person: name or person for person, name in people.items() if visible(name or person) == (name or person)
+                person: name or person for person, name in people.items() if visible(person + name) == person + name
             }
     return {}

@@ -6,16 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
+from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from roomlore.core.audience import ALWAYS, check_viewer
+from roomlore.core.audience import ALWAYS, BEGINNING, END, check_viewer
 from roomlore.core.dates import TimeSpan
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.memory import Memory
-from roomlore.core.models import Room, Speaker, StoredMessage
+from roomlore.core.models import Entry, Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.search.telling import BETWEEN, ends_of
 from roomlore.ports.audience import rooms_shown
@@ -37,6 +38,8 @@ _PREVIEW = 200
 """Characters that are read of a room's newest message."""
 _FOUND = 5
 _MESSAGES = 20
+_READ_BY_PERSON = 200
+"""The newest messages of a room among which those of a person are looked for."""
 _MEMORIES = 5
 _MAX_WORDS = 4
 _NAMED = 150
@@ -152,11 +155,14 @@ async def side(page: Page) -> Response:
 
 
 async def listed(page: Page) -> Response:
-    offset = page.number("offset") or 0
-    page_rooms = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    """Return the page of the rooms, the one used last first, or of those with a part of a name or id."""
+    offset, part = page.number("offset") or 0, page.asked("q").strip()
+    page_rooms = await (
+        rooms_named(page, part, limit=_ROOMS) if part else rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    )
     following = offset + _ROOMS if len(page_rooms) > _ROOMS else None
     rooms = await _with_news(page, page_rooms[:_ROOMS])
-    return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=_HIGHEST)
+    return page.show("rooms.html", rooms=rooms, part=part, next=following, offset=offset, highest=_HIGHEST)
 
 
 async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
@@ -186,7 +192,7 @@ async def search(page: Page) -> Response:
     by_meaning, tried = page.lore.settings.search.embeddings != "off", Tried({})
     since = tried.read("since", lambda: _midnight(page, "since", picked.since), None)
     until = tried.read("until", lambda: _midnight(page, "until", picked.until, days=1), None)
-    searched = query and not tried.wrong
+    searched, wordless = query and not tried.wrong, picked.any and not (query or tried.wrong)
     return page.show(
         "search.html",
         streamed=True,
@@ -196,6 +202,7 @@ async def search(page: Page) -> Response:
         rooms_offered=[room for room in rooms if visible(room.room_id) == room.room_id],
         people_offered=[one for one in people if visible(one.sender_id) == one.sender_id],
         found=page.later(_search_answer(page, query, picked, among, since, until)) if searched else None,
+        newest=await _newest_within(page, rooms, picked, since, until) if wordless else None,
         mode="hybrid" if by_meaning else "lexical",
         excerpt=partial(marked_excerpt, query=query),
         reasons=lambda hit: [in_tongue(one, page.tongue)[0] for one in hit.reason.split(BETWEEN)],
@@ -261,6 +268,21 @@ async def _search_answer(
         return replace(found, answer=answer)
     except RoomloreError as error:
         return replace(found, problems=(str(error),))
+
+
+async def _newest_within(
+    page: Page, rooms: Sequence[Room], picked: Picked, since: datetime | None, until: datetime | None
+) -> list[StoredMessage]:
+    """Return the newest messages within the limits of a search without words, from the rooms used last."""
+    lore, first, last = page.lore, since or BEGINNING, until - timedelta.resolution if until else END
+    used = [room for room in rooms if picked.room in ("", room.room_id) and (room.last_sent_at or END) >= first]
+    limit = _READ_BY_PERSON if picked.who else _MESSAGES
+    entries: list[Entry] = []
+    async with lore.storage.reading(lore.tenant) as work:
+        for room in used[:_ROOMS]:
+            entries += await work.messages.tail(room_id=room.room_id, limit=limit, since=first, until=last)
+    messages = [entry.message for entry in entries if picked.who in ("", entry.message.sender_id)]
+    return await with_people_named(lore, sorted(messages, key=attrgetter("at"), reverse=True)[:_MESSAGES])
 
 
 async def _beside_messages(page: Page, query: str, among: list[str] | None) -> Found:

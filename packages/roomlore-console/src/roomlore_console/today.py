@@ -1,6 +1,6 @@
 """The first page: what waits for a person, what was decided, what changed in memory and what fails, over all rooms."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -167,7 +167,8 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
     latest: dict[str, Change] = {}
     for change in changes:
         latest.setdefault(change.memory.lineage_id, change)
-    return [_change_of(list(run)) for _, run in groupby(latest.values(), key=_together)]
+    parted = {change.evolution_id for change in changes if latest[change.memory.lineage_id] is not change}
+    return [_change_of(list(run), parted) for _, run in groupby(latest.values(), key=_together)]
 
 
 def _same(memory: Memory) -> tuple[TextPiece, ...]:
@@ -180,12 +181,16 @@ def _together(change: Change) -> tuple[str, object]:
     return change.memory.scope, change.evolution_id or at_once
 
 
-def _change_of(run: Sequence[Change]) -> Changed:
+def _change_of(run: Sequence[Change], parted: Set[str | None]) -> Changed:
+    """Return what was changed at once. `parted`: the evolutions that cannot be undone whole, as a part was changed
+    since."""
     first = run[0]
     memories = [
         ChangedMemory(change.memory, change.action.value, log_pieces(change), _undo_of(change)) for change in run
     ]
-    undo = {"what": "revert", "id": first.evolution_id} if first.evolution_id else memories[0].undo
+    undo = memories[0].undo if len(run) == 1 else None
+    if first.evolution_id and first.evolution_id not in parted:
+        undo = {"what": "revert", "id": first.evolution_id}
     return Changed(first.memory.scope, first.at, undo, memories)
 
 
@@ -193,7 +198,7 @@ def _undo_of(change: Change) -> dict[str, str] | None:
     """Return the parameters of the page that undoes one change."""
     what = _UNDONE_BY.get(change.action)
     undone = change.closes[0] if change.action is Action.UPDATE and change.closes else change.memory.memory_id
-    return {"what": what, "id": undone} if what else None
+    return {"what": what, "id": undone, "undo": "1"} if what else None
 
 
 async def _failing(page: Page) -> Failing:
