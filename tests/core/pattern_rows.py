@@ -174,6 +174,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
         (["2019年以前"], ["what happens tomorrow?"]),
     ],
     "dates.spans._COMING": [(["we'll meet in december"], ["on 5 may and 7 may"])],
+    "digest.points._TRACE": [(["java.lang.NullPointerException\n\tat app.Route.start(Route.kt:58)"], ["meet at eight (sharp)"])],
     "digest.points._DECIDED": [(["we decided to buy a kettle", "我们决定买水壶"], ["a kettle"])],
     "digest.points._NEGATION": [(["we have not decided"], ["we decided"])],
     "digest.points._LABEL": [(["决定:周五上线"], ["10:30"])],

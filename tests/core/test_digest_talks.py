@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.compose import DigestDraft
+from roomlore.core.digest.points import Span
 from roomlore.core.digest.talks import Talk, WordRarity, shortened, talks_of, title_of
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage, TalkState
@@ -155,6 +156,12 @@ def test_what_was_decided_is_named_by_the_decision(texts):
     assert shown.why == "decision"
     assert "decided" in shown.title or "决定" in shown.title
     assert [(line.message_id, line.decides) for line in shown.lines] == [("m1", False), ("m2", True)]
+
+
+def test_a_stack_trace_decides_nothing():
+    trace = "NullPointerException: we decided to cancel\n    at app.harbour.route.Planner.resume(Planner.kt:214)"
+    entries = [entry(1, trace), entry(2, "ok", "bob", near={1: 0.9})]
+    assert not any(Span(entries).decides(one) for one in entries)
 
 
 @pytest.mark.parametrize("text", ["The printer? Call Jim in the blue office.", "打印机？去蓝色办公室找老金。"])

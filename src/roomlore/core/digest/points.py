@@ -47,6 +47,8 @@ _TOLD = ("number", "time", "clock", "age", "money", "measure", "contact")
 
 # The words before the name of who is spoken to.
 _OPENING = lazy_pattern(rf"\A(?:{lexicon.alternatives('opening')})")
+# A line of a stack trace.
+_TRACE = lazy_pattern(r"(?m)^[ \t]*(?:at [\w.$]+\(|File \"|Traceback \()")
 _DECIDED = lexicon.pattern("decided")
 _NEGATION = lexicon.pattern("negation")
 _LABEL = lexicon.pattern("decision_label")
@@ -211,7 +213,7 @@ class Span:
     def decides(self, entry: Entry) -> bool:
         """Return True if a message settles something that no later message changes."""
         text = entry.message.text
-        if entry.message.role is not Role.USER or len(text) > _DECISION_CHARACTERS:
+        if entry.message.role is not Role.USER or len(text) > _DECISION_CHARACTERS or _TRACE.search(text):
             return False
         folded = fold(text)
         if _is_labelled(folded) or says_little(text):
