@@ -182,7 +182,7 @@ class Attachments(Service):
         try:
             return storable(await describer.describe(attachment, content) or "").strip()
         except ModelUnavailable:
-            await self._quotas.charge_attachment(tenant, len(content), times=-1)
+            await self._quotas.refund_attachment(tenant, len(content))
             raise
 
     def _is_given_up(self, error: Exception, since: datetime) -> bool:

@@ -78,14 +78,14 @@ class RoomService(Service):
         """
         if not isinstance(name, str) or not name:
             raise InvalidInput("room_name_blank", value=f"{name!r:.60}")
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
-            if await self._is_id(work, name, whom):
+            if await self._is_id(work, name, shown_to):
                 return name
-            room_ids = await self._called(work, name, whom)
+            room_ids = await self._called(work, name, shown_to)
         if not room_ids and or_new:
             return name
-        return _only(name, room_ids, viewed=whom is not None)
+        return _only(name, room_ids, viewed=shown_to is not None)
 
     async def scope_named(self, scope: str, *, viewer: str | None = None) -> str:
         """Return a scope such as 'group:Tea party' with the id of the room in place of its name, found as `named` finds
@@ -96,14 +96,14 @@ class RoomService(Service):
         `InvalidInput` if it is no scope, or if several rooms have the name.
         """
         kind, _, name = check_scope(scope).partition(":")
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         if kind != "group":
             return scope
         async with self._storage.reading(self._tenant) as work:
-            if await self._is_id(work, name, whom):
+            if await self._is_id(work, name, shown_to):
                 return scope
-            room_ids = await self._called(work, name, whom)
-            if not room_ids or await self._remembers(work, scope, whom):
+            room_ids = await self._called(work, name, shown_to)
+            if not room_ids or await self._remembers(work, scope, shown_to):
                 return scope
         return f"group:{_only(name, room_ids)}"
 
@@ -153,10 +153,10 @@ class RoomService(Service):
 
         `viewer`: only rooms that 'room:team' or 'user:anna' may see all of. The 100 rooms used last are looked at.
         """
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         now = self._clock.now()
         async with self._storage.reading(self._tenant) as work:
-            return await rooms_meant(work, name=name, viewer=whom, now=now)
+            return await rooms_meant(work, name=name, viewer=shown_to, now=now)
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
@@ -170,11 +170,11 @@ class RoomService(Service):
         caller decides who sees it. Raise `InvalidInput` for an invalid viewer.
         """
         check_page(limit=limit)
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
-            if whom is None:
+            if shown_to is None:
                 return await work.rooms.page(after=after, limit=limit)
-            return await self._seen(work, whom, after, limit)
+            return await self._seen(work, shown_to, after, limit)
 
     async def _seen(self, work: UnitOfWork, viewer: Viewer, after: str | None, limit: int) -> list[Room]:
         """Return the rooms that the viewer may see all of. Those before are read too: limits count what is seen."""

@@ -162,13 +162,13 @@ class DigestService(Service):
             )
         begin = _checked(since)
         reader = None if for_user is None else check_reader(for_user)
-        whom = _whom(viewer, reader)
+        shown_to = _viewer_of(viewer, reader)
         async with self._storage.reading(self._tenant) as work:
-            room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=self._clock.now())
+            room, windows = await room_shown(work, viewer=shown_to, room_id=room_id, now=self._clock.now())
             if through is not None:
                 room = replace(room, next_arrival=min(room.next_arrival, through + 1))
-            reader = await self._meant(work, room_id, reader, whom, windows)
-            if begin is None and reader is not None and whom != Viewer("user", reader) and windows != ALWAYS:
+            reader = await self._meant(work, room_id, reader, shown_to, windows)
+            if begin is None and reader is not None and shown_to != Viewer("user", reader) and windows != ALWAYS:
                 span = await self._since_seen(work, room, reader, windows)
             else:
                 span = await self._span(work, room, begin, reader, windows)
@@ -320,9 +320,9 @@ def _checked(since: datetime | None) -> datetime | None:
     return since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
 
 
-def _whom(viewer: str | None, reader: str | None) -> Viewer | None:
+def _viewer_of(viewer: str | None, reader: str | None) -> Viewer | None:
     """Return the viewer. Raise `InvalidInput` if a person asks for the digest of another."""
-    whom = None if viewer is None else check_viewer(viewer)
-    if whom is not None and whom.kind == "user" and reader not in (None, whom.id):
+    shown_to = None if viewer is None else check_viewer(viewer)
+    if shown_to is not None and shown_to.kind == "user" and reader not in (None, shown_to.id):
         raise InvalidInput("digest_viewer_differs", reader=f"{reader!r:.60}", viewer=f"{viewer!r:.60}")
-    return whom
+    return shown_to

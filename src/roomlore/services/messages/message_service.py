@@ -354,8 +354,8 @@ class MessageService(Service):
         """Return what the viewer may see of the room, None for all of it. Raise `NotFound` if that is nothing."""
         if viewer is None:
             return None
-        whom, now = check_viewer(viewer), self._clock.now()
-        room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=now)
+        shown_to, now = check_viewer(viewer), self._clock.now()
+        room, windows = await room_shown(work, viewer=shown_to, room_id=room_id, now=now)
         return None if is_whole(windows) else await self._search_rooms.part(work, room, windows)
 
     async def _entry(self, work: "UnitOfWork", room_id: str, message_id: str) -> Entry:
