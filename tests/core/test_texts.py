@@ -71,7 +71,7 @@ def test_both_catalogues_have_the_same_codes_and_fields():
     assert [code for code, text in chinese.items() if places(text) == set() and not HAN.search(text) and code] == []
 
 
-@pytest.mark.parametrize(("language", "name"), product(LANGUAGES, ("errors", "doctor")))
+@pytest.mark.parametrize(("language", "name"), [*product(LANGUAGES, ("errors", "doctor"))])
 def test_a_catalogue_is_one_of_gettext(language, name):
     place = files("roomlore").joinpath("locale", language, "LC_MESSAGES", f"{name}.po")
     with place.open("rb") as file:

@@ -22,7 +22,6 @@ _PAGE = 500
 _AT_ONCE = 100
 _ALL = 2**31 - 1
 _WHY = "The person whose words this rested on was forgotten."
-_ACTOR = "roomlore"
 MEMORY_VECTORS_LEFT = "Vectors of memories could not be removed; the index removes them when their store answers."
 SCOPE_LEFT = "Memories keep their scope until their vectors could be removed; roomlore tries again."
 _DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions", "thread_titles")
@@ -209,9 +208,15 @@ class MemoryEraser(Service):
 
     def _changes(self, scope: Scope, redaction: Redaction, active: Sequence[Memory]) -> list[Change]:
         """Return the changes to active memories for the log, so that its readers see them."""
-        now = self._clock.now()
+        now, reason = self._clock.now(), "" if redaction.whole or redaction.emptied else _WHY
         return [
-            _change(redaction, memory, scope=scope.scope, number=number, now=now)
+            redacted(
+                redaction.version(memory),
+                alone=redaction.rests_on_them_alone(memory),
+                number=number,
+                reason=reason,
+                now=now,
+            )
             for number, memory in enumerate(active, start=scope.changes + 1)
         ]
 
@@ -350,17 +355,16 @@ def _record(person: Person, record: Evolution, touched: Mapping[str, bool]) -> E
     return replace(new, room_id="") if gone else new
 
 
-def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, now: datetime) -> Change:
-    """Return the change: a retired memory is deleted, one that stays is redacted."""
-    new, alone = redaction.version(memory), redaction.rests_on_them_alone(memory)
+def redacted(new: Memory, *, alone: bool, number: int, reason: str, now: datetime) -> Change:
+    """Return the change for the log: a memory that rests on what goes alone is deleted, any other is redacted."""
     return Change(
         number=number,
-        scope=scope,
+        scope=new.scope,
         action=Action.DELETE if alone else Action.REDACT,
         memory=replace(new, status=MemoryStatus.DEPRECATED) if alone else new,
         old_statement=new.statement,
-        reason="" if redaction.whole or redaction.emptied else _WHY,
-        actor=_ACTOR,
+        reason=reason,
+        actor="roomlore",
         at=now,
     )
 

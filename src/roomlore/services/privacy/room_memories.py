@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 
 from roomlore.core.deletion import RoomRedaction
-from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
+from roomlore.core.memory.memory import Change, Memory, MemoryStatus
 from roomlore.ports.shared import Service
+from roomlore.services.privacy.forget_memories import redacted
 from roomlore.services.privacy.forget_messages import ForgetTally
 from roomlore.storage import UnitOfWork
 
@@ -58,8 +58,8 @@ class RoomMemories(Service):
                 await work.maintenance.rewrite_versions(scope=scope, memories=[new for _, new in versions])
                 active = [pair for pair in versions if pair[0].status is MemoryStatus.ACTIVE]
                 changes = [
-                    _change(room.redaction, *pair, number=number, now=now)
-                    for number, pair in enumerate(active, start=stored.changes + 1)
+                    redacted(new, alone=room.redaction.rests_on_it_alone(old), number=number, reason=_WHY, now=now)
+                    for number, (old, new) in enumerate(active, start=stored.changes + 1)
                 ]
                 await work.memories.apply(scope=scope, changes=changes)
         tally.places.update({"memory_changes": len(entries), "memories": len(versions)})
@@ -101,19 +101,4 @@ def _without(redaction: RoomRedaction, log: Sequence[Change], versions: Sequence
     return (
         [new for old, new in zip(log, entries, strict=True) if new != old],
         [(old, new) for old, new in pairs if new != old],
-    )
-
-
-def _change(redaction: RoomRedaction, old: Memory, new: Memory, *, number: int, now: datetime) -> Change:
-    """Return the change for the log: a retired memory is deleted, one that stays is redacted."""
-    alone = redaction.rests_on_it_alone(old)
-    return Change(
-        number=number,
-        scope=new.scope,
-        action=Action.DELETE if alone else Action.REDACT,
-        memory=replace(new, status=MemoryStatus.DEPRECATED) if alone else new,
-        old_statement=new.statement,
-        reason=_WHY,
-        actor="roomlore",
-        at=now,
     )
