@@ -206,6 +206,7 @@ async def _all_reads(work: UnitOfWork) -> dict[str, object]:
     rooms, messages, usage = work.rooms, work.messages, work.usage
     return {
         "rooms.find": await rooms.find(room_id=ROOM),
+        "rooms.get": await rooms.get(room_id=ROOM),
         "rooms.page": await rooms.page(after=None, limit=9),
         "rooms.page after": await rooms.page(after="", limit=9),
         "rooms.participants": await rooms.participants(room_id=ROOM),

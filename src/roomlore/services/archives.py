@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable
 from roomlore.core.intake import as_stored, carried
 from roomlore.core.json_values import texts_in
 from roomlore.core.linking.model import LinkModel
@@ -413,8 +413,7 @@ class ArchiveService:
             raise InvalidInput("number_to_give_outside", name="days", value=f"{days!r:.60}", most=MAX_DAYS)
         if room_id is not None:
             async with self._storage.reading(self._tenant) as work:
-                if await work.rooms.find(room_id=room_id) is None:
-                    raise unknown_room(room_id)
+                await work.rooms.get(room_id=room_id)
         return await self._archiver.archive(tenant=self._tenant, days=days, room_id=room_id)
 
     async def kept(self, room_id: str | None = None) -> list[Archive]:

@@ -195,7 +195,7 @@ class LinkService(Service):
         if before is not None and (isinstance(before, bool) or not isinstance(before, int)):
             raise InvalidInput("before_not_number", value=f"{before!r:.60}")
         async with self._storage.reading(self._tenant) as work:
-            await self._room(work, room_id)
+            await work.rooms.get(room_id=room_id)
             return await work.corrections.page(
                 room_id=room_id, before=None if before is None else min(before, _LAST), limit=limit
             )
@@ -220,7 +220,7 @@ class LinkService(Service):
 
     async def _try(self, wish: _Wish) -> CorrectedEntry:
         async with self._storage.reading(self._tenant) as work:
-            room = await self._room(work, wish.room_id)
+            room = await work.rooms.get(room_id=wish.room_id)
             change = await self._change(work, room, wish)
             if change is None:
                 return await self._corrected(work, wish)
@@ -352,12 +352,6 @@ class LinkService(Service):
         if not entries:
             raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
         return entries[0]
-
-    async def _room(self, work: UnitOfWork, room_id: str) -> Room:
-        room = await work.rooms.find(room_id=room_id)
-        if room is None:
-            raise unknown_room(room_id)
-        return room
 
 
 def _checked(by: str) -> str:

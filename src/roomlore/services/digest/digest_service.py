@@ -10,7 +10,7 @@ from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import DigestDraft
 from roomlore.core.digest.digest import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS, Digest
 from roomlore.core.digest.talks import is_said
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.model import LinkModel
@@ -100,9 +100,7 @@ class ReadingMarks(Service):
         raise Conflict("reading_mark_busy", reader=repr(user_id))
 
     async def _arrival(self, work: UnitOfWork, room_id: str, message_id: str | None) -> int:
-        room = await work.rooms.find(room_id=room_id)
-        if room is None:
-            raise unknown_room(room_id)
+        room = await work.rooms.get(room_id=room_id)
         if message_id is None:
             return room.next_arrival - 1
         arrival = await work.messages.arrival_of(room_id=room_id, message_id=message_id)

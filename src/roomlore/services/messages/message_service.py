@@ -153,8 +153,7 @@ class MessageService(Service):
         if not isinstance(part, str) or not part:
             raise InvalidInput("message_id_blank", value=f"{part!r:.60}")
         async with self._storage.reading(self._tenant) as work:
-            if await work.rooms.find(room_id=room_id) is None:
-                raise unknown_room(room_id)
+            await work.rooms.get(room_id=room_id)
             if await work.messages.by_id(room_id=room_id, message_ids=[part]):
                 return part
             if await work.messages.arrival_of(room_id=room_id, message_id=part) is not None:
@@ -179,7 +178,7 @@ class MessageService(Service):
             if (part := await self._part(work, room_id, viewer)) is not None:
                 arrivals = part.facts.arrivals[after : after + limit].tolist()
                 return list((await self._search_rooms.told(work, part, arrivals)).values())
-            await self._require_room(work, room_id)
+            await work.rooms.get(room_id=room_id)
             return await work.messages.page(room_id=room_id, after=after, limit=limit)
 
     async def search(
@@ -368,10 +367,6 @@ class MessageService(Service):
         """Return the error about a message that is not here, for a caller who may see the whole room."""
         problem = await gone(work, room_id=room_id, message_id=message_id)
         return problem or _unknown_message(room_id, message_id)
-
-    async def _require_room(self, work: "UnitOfWork", room_id: str) -> None:
-        if await work.rooms.find(room_id=room_id) is None:
-            raise unknown_room(room_id)
 
     async def _lock(self, work: "UnitOfWork", room_id: str) -> None:
         if await work.rooms.lock_known(room_id=room_id) is None:
