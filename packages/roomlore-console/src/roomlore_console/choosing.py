@@ -44,7 +44,7 @@ class Choice(NamedTuple):
         return f"room:{self.own_id}" if self.kind == "group" else self.scope
 
 
-async def whom(
+async def choice_in(
     page: Page, tried: Tried, name: str, *, of: Sequence[str] = _EVERY_KIND, typed: str | None = None
 ) -> Choice | None:
     """Return the one of some kinds whose id or name a field contains, by default that of the address; None for an
