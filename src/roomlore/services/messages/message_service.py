@@ -29,6 +29,7 @@ from roomlore.core.search.facts import RoomPart, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
+from roomlore.ports.paging import every_room
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.due import VectorsDue
@@ -327,27 +328,16 @@ class MessageService(Service):
 
     async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:
         """Yield every message of the room, or of all rooms by room id, in order of arrival."""
-        rooms = self._all_rooms() if room_id is None else self._one_room(room_id)
-        async for known in rooms:
-            after = 0
-            while page := await self.page(known, after=after, limit=_PAGE):
-                for message in page:
+        if room_id is None:
+            async for room in every_room(self._storage, self._tenant):
+                async for message in self.export(room.room_id):
                     yield message
-                after = page[-1].arrival
-
-    async def _one_room(self, room_id: str) -> AsyncIterator[str]:
-        yield room_id
-
-    async def _all_rooms(self) -> AsyncIterator[str]:
-        after: str | None = None
-        while True:
-            async with self._storage.reading(self._tenant) as work:
-                page = await work.rooms.page(after=after, limit=_PAGE)
-            for room in page:
-                yield room.room_id
-            if len(page) < _PAGE:
-                return
-            after = page[-1].room_id
+            return
+        after = 0
+        while page := await self.page(room_id, after=after, limit=_PAGE):
+            for message in page:
+                yield message
+            after = page[-1].arrival
 
     async def _part(self, work: "UnitOfWork", room_id: str, viewer: str | None) -> RoomPart | None:
         """Return what the viewer may see of the room, None for all of it. Raise `NotFound` if that is nothing."""

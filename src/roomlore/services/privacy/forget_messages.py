@@ -358,14 +358,6 @@ class MessageEraser(Service):
                 await work.progress.note_room(room_id=room_id, work=VACANT, now=self._clock.now())
         return vacant
 
-    async def rooms(self, tenant: str) -> list[str]:
-        """Return the ids of all rooms."""
-        rooms: list[str] = []
-        async with self._storage.reading(tenant) as work:
-            while page := await work.rooms.page(after=rooms[-1] if rooms else None, limit=_PAGE):
-                rooms += [room.room_id for room in page]
-        return rooms
-
     async def _rewrite_room(self, person: Person, room_id: str, tally: ForgetTally) -> int:
         """Return how many messages merely have the same words, and keep them."""
         arrivals, alike, own = await self._telling(person, room_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from roomlore.core.deletion import RoomRedaction
 from roomlore.core.memory.memory import Change, Memory, MemoryStatus
+from roomlore.ports.paging import evolution_pages
 from roomlore.ports.shared import Service
 from roomlore.services.privacy.forget_memories import redacted
 from roomlore.services.privacy.forget_messages import ForgetTally
@@ -69,19 +70,13 @@ class RoomMemories(Service):
                 (tally.retired if alone else tally.rewritten)[old.memory_id] = None
 
     async def _rewrite_records(self, room: GoneRoom, tally: ForgetTally) -> None:
-        after = ""
-        while True:
-            async with self._storage.reading(room.tenant) as work:
-                page = await work.maintenance.evolutions(after=after, limit=_PAGE)
+        async for page in evolution_pages(self._storage, room.tenant):
             its = [record.evolution_id for record in page if record.room_id == room.room_id]
             tally.places["evolutions"] += len(its)
             if its and not tally.dry:
                 async with self._storage.writing(room.tenant) as work:
                     for record in await work.maintenance.lock_evolutions(evolution_ids=its):
                         await work.maintenance.rewrite_evolution(evolution=room.redaction.record(record))
-            if len(page) < _PAGE:
-                return
-            after = page[-1].evolution_id
 
 
 async def _changed(work: UnitOfWork, redaction: RoomRedaction, scope: str) -> _Changed:
