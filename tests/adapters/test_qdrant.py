@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient
 
+from qdrant_stand_in import Collection, QdrantStandIn
 from roomlore.adapters import qdrant as qdrant_adapter
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.qdrant.index import AliasData, QdrantVectors, held_by, physical, point_id, storable
@@ -17,7 +18,6 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, VectorPoint
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 from roomlore_testkit.case_table import all_cases
-from roomlore_testkit.qdrant_stand_in import Collection, QdrantStandIn
 
 MODEL = EmbeddingModel(name="made up", dimensions=4)
 SECRET = "the vault code is 7261"

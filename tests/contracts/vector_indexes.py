@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 from qdrant_client import AsyncQdrantClient
 
+from qdrant_stand_in import QdrantStandIn
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.qdrant.index import QdrantVectors
 from roomlore.adapters.vectors.pgvector import PgVectors
 from roomlore.adapters.vectors.sql import SqlVectors, pgvector_error
 from roomlore.ports.vectors import VectorIndex
 from roomlore.storage import connect
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 SqlKind = type[SqlVectors] | type[PgVectors]
 Opening = AbstractAsyncContextManager[VectorIndex]

@@ -5,6 +5,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from string import Formatter
 
@@ -70,12 +71,12 @@ def test_both_catalogues_have_the_same_codes_and_fields():
     assert [code for code, text in chinese.items() if places(text) == set() and not HAN.search(text) and code] == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_catalogue_is_one_of_gettext(language):
-    place = files("roomlore").joinpath("locale", language, "LC_MESSAGES", "errors.po")
+@pytest.mark.parametrize(("language", "name"), [*product(LANGUAGES, ("errors", "doctor"))])
+def test_a_catalogue_is_one_of_gettext(language, name):
+    place = files("roomlore").joinpath("locale", language, "LC_MESSAGES", f"{name}.po")
     with place.open("rb") as file:
         read = {entry.id: entry.string for entry in read_po(file, locale=language) if entry.id}
-    assert read == {code: text for code, text in catalogue(language).items() if code}
+    assert read == {code: text for code, text in catalogue(language, name).items() if code}
 
 
 def test_english_wording_changes_without_the_chinese(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import roomlore
 from evolution_rig import CHINESE, ENGLISH, active, create, lines, mark, remember, settings, talk, update
 from extraction_rig import until
+from qdrant_stand_in import QdrantStandIn
 from redis_server import RedisServer
 from roomlore import Lore
 from roomlore.core.errors import StorageUnavailable
@@ -17,7 +18,6 @@ from roomlore.core.memory.log import replay
 from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import ModelServer, Says
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 from tuned import apart, tuned
 
 QUICK = Says(text=lines(update("m1", CHINESE.better[0], "c1"), create(CHINESE.new[0], "c2")))

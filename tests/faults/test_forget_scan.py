@@ -12,6 +12,7 @@ from redis import Redis
 
 import roomlore
 from forget_rig import CHINESE, ENGLISH, ROOM, Figure, fill, in_files, replays
+from qdrant_stand_in import QdrantStandIn
 from roomlore import Lore, Message, Role, Settings, Source, StorageUnavailable
 from roomlore.core.privacy import ForgetReport
 from roomlore.ports.vectors import MESSAGES
@@ -20,7 +21,6 @@ from roomlore.services.privacy import forget_messages as rooms_without
 from roomlore.wiring.work import make_forgetter
 from roomlore_testkit import FaultyStorage
 from roomlore_testkit.embedding import HashEmbedder
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 both = pytest.mark.parametrize("who", [ENGLISH, CHINESE], ids=["en", "zh"])
 

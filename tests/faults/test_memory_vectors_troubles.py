@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 import roomlore
+from qdrant_stand_in import QdrantStandIn
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 from tuned import tuned
 
 SAID = ["green tea is preferred", "deploys go out on Monday", "有人对花生过敏", "lunch is at noon", "迁移由小王负责"]

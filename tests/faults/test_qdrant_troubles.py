@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 import roomlore
+from qdrant_stand_in import QdrantStandIn
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 from tuned import tuned
 
 TEXTS = ["green tea or black?", "the deploy is stuck", "花生过敏的人要小心", "lunch at noon", "谁在跑迁移？"]

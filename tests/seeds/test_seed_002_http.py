@@ -11,10 +11,10 @@ from group_memory import GROUP, KNOWN, create, delete, evolving, jsonl, keep, re
 from rig import command, held_clock, served
 
 import roomlore
+from qdrant_stand_in import QdrantStandIn
 from roomlore import MemoryStatus
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import Asked, ModelServer
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 BETTER = "每周五晚上讨论新番动漫，偏好科幻题材"
 NEW = "成员普遍从事前端开发工作"

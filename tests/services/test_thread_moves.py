@@ -10,7 +10,7 @@ from relink_rig import ROOM, START, stored
 from roomlore import Conflict, LinkKind, Message, Settings, StorageUnavailable
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.linking.corrections import FOLLOWING
-from roomlore.ports import durable
+from roomlore.ports import noted
 from roomlore.services import links
 from roomlore.storage.writer import MessageWriting
 from roomlore_testkit import FrozenClock
@@ -123,8 +123,8 @@ async def test_what_comes_meanwhile_is_in_its_thread(lore):
     moves = lore.links._moves
     await lore.messages.add(replies(CHAIN))
     await lore.links.correct(ROOM, "m5", answers=None)
-    (room,) = await moves._rooms.claim()
-    pieces = [count async for count in moves._moved(room) if await meanwhile(lore)]
+    (noted_work,) = await moves.claim()
+    pieces = [count async for count in moves._moved(noted_work.room) if await meanwhile(lore)]
     assert len(pieces) > 5
     assert await lore.jobs.catch_up() == 1, "the second correction noted the room again"
     entries, _ = await stored(lore)
@@ -163,8 +163,8 @@ async def test_a_room_that_a_killed_process_left_is_found(lore, monkeypatch):
     await lore.messages.add(replies(900))
     await lore.links.correct(ROOM, "m5", answers=None)
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "NOTED_LEASE", timedelta(0))
-        assert len(await lore.links._moves._rooms.claim()) == 1
+        patch.setattr(noted, "NOTED_LEASE", timedelta(0))
+        assert len(await lore.links._moves.claim()) == 1
     assert await lore.jobs.catch_up() == 1
     assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5}
 
@@ -172,7 +172,7 @@ async def test_a_room_that_a_killed_process_left_is_found(lore, monkeypatch):
 def with_frozen_clock(lore) -> FrozenClock:
     """The clock that work on threads reads from now on."""
     moves = lore.links._moves
-    moves._clock = moves._rooms._clock = FrozenClock(SystemClock().now())
+    moves._clock = FrozenClock(SystemClock().now())
     return moves._clock
 
 

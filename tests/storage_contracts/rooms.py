@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, Stay, Window
-from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, UnknownRoom
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ApiKey, Role, Room
 from roomlore.storage import Storage
@@ -36,6 +36,8 @@ class RoomsContract:
     async def test_an_unknown_room_is_none(self, storage: Storage) -> None:
         async with storage.reading(TENANT) as work:
             assert await work.rooms.find(room_id=ROOM) is None
+            with pytest.raises(UnknownRoom):
+                await work.rooms.get(room_id=ROOM)
 
     async def test_locking_makes_a_room_once(self, storage: Storage) -> None:
         async with storage.writing(TENANT) as work:

@@ -8,7 +8,7 @@ import pytest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import COUNTED, Calibration, Linked
 from roomlore.core.linking.corrections import StandingCorrection
-from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
+from roomlore.core.models import Correction, CorrectionKind, Entry, LinkKind, Role
 from roomlore.storage import Storage
 from roomlore.storage.values import GrownThread
 from roomlore_testkit.builders import START, entry, features, link
@@ -22,13 +22,6 @@ async def _related(
     async with storage.reading(TENANT) as work:
         found = await work.messages.related(room_id=ROOM, entry=of, hops=hops, limit=limit, before=before)
     return [near.message.id for near in found]
-
-
-async def _exchanges(
-    storage: Storage, arrivals: Sequence[int], *, least: float = 0.4, limit: int = 9
-) -> dict[int, Exchange]:
-    async with storage.reading(TENANT) as work:
-        return await work.messages.exchanges(room_id=ROOM, arrivals=arrivals, least=least, limit=limit)
 
 
 def _chain(length: int) -> list[Entry]:
@@ -234,43 +227,6 @@ class ThreadsContract:
             none = await work.messages.members_of(room_id=ROOM, threads=[], each=2)
         assert [(one.message.arrival, one.link.thread) for one in found] == [(5, 3), (6, 1), (8, 3), (9, 1)]
         assert none == []
-
-    async def test_exchanges_are_what_a_message_answers_and_what_answers_it(self, storage: Storage) -> None:
-        entries = [
-            entry(1),
-            entry(2, sender_id="bo", link=link(1, 1, parent_probability=0.5)),
-            entry(3, sender_id="cy", link=link(1, 2, parent_probability=0.7)),
-            entry(4, link=link(1, 2, parent_probability=0.9)),
-            entry(5, link=link(1, 2, parent_probability=0.9)),
-            entry(6, link=link(1, 2, parent_probability=0.2)),
-            entry(7),
-        ]
-        await fill(storage, entries)
-        found = await _exchanges(storage, [2, 6, 7, 99])
-        messages = [one.message for one in entries]
-        assert found == {
-            2: Exchange(
-                answered=messages[0],
-                answered_probability=0.5,
-                answers=((messages[3], 0.9), (messages[4], 0.9), (messages[2], 0.7)),
-            )
-        }
-        only = await _exchanges(storage, [1, 2, 6], least=0.1, limit=1)
-        assert [(one, [answer.id for answer, _ in found.answers]) for one, found in only.items()] == [
-            (1, ["m2"]),
-            (2, ["m4"]),
-            (6, []),
-        ]
-        assert only[6].answered == messages[1]
-        assert await _exchanges(storage, []) == {}
-
-    async def test_exchanges_leave_out_the_deleted_and_count_those_that_are_there(self, storage: Storage) -> None:
-        await fill(storage, [entry(1), *(entry(n, link=link(1, 1)) for n in range(2, 5)), entry(5, link=link(1, 4))])
-        await erase(storage, 2, 4)
-        found = await _exchanges(storage, [1, 5], limit=1)
-        assert [(one, [answer.id for answer, _ in its.answers]) for one, its in found.items()] == [(1, ["m3"])]
-        await erase(storage, 1)
-        assert await _exchanges(storage, [3]) == {}
 
     async def test_keywords_are_counted_once_a_message(self, storage: Storage) -> None:
         await fill(storage, conversation())

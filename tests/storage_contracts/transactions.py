@@ -206,6 +206,7 @@ async def _all_reads(work: UnitOfWork) -> dict[str, object]:
     rooms, messages, usage = work.rooms, work.messages, work.usage
     return {
         "rooms.find": await rooms.find(room_id=ROOM),
+        "rooms.get": await rooms.get(room_id=ROOM),
         "rooms.page": await rooms.page(after=None, limit=9),
         "rooms.page after": await rooms.page(after="", limit=9),
         "rooms.participants": await rooms.participants(room_id=ROOM),
@@ -236,7 +237,6 @@ async def _all_reads(work: UnitOfWork) -> dict[str, object]:
         "messages.related": await messages.related(room_id=ROOM, entry=conversation()[1], hops=5, limit=9),
         "messages.waiting": await messages.waiting(room_id=ROOM, message_ids=_IDS),
         "messages.threads": await messages.threads(room_id=ROOM, after=0, limit=9),
-        "messages.exchanges": await messages.exchanges(room_id=ROOM, arrivals=[1, 2, 3], least=0, limit=9),
         "messages.thread_members": await messages.thread_members(room_id=ROOM, thread=1, limit=9),
         "messages.keyword_counts": await messages.keyword_counts(room_id=ROOM, keywords=["deploy", "部署"]),
         "messages.look_up": await work.messages.look_up(room_id=ROOM, words=["text"]),

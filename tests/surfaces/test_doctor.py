@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
+from qdrant_stand_in import QdrantStandIn
 from roomlore.adapters.weights import load_link_model
 from roomlore.settings import Settings
 from roomlore.storage.migrations import HEAD
 from roomlore.surfaces.cli.app import app
 from roomlore.wiring import diagnose, extras
 from roomlore_testkit.model_server import Fails, ModelServer, serve_models
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 from tuned import tuned
 
 KEY = "sk-secret-0123456789"

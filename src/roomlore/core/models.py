@@ -265,18 +265,6 @@ class CorrectedEntry(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A message's neighbours by the links: the message it answers, and those that answer it, likeliest first.
-
-    `answered` is None if no link is likely enough; `answers` pairs each message with the probability of its link.
-    """
-
-    answered: StoredMessage | None = None
-    answered_probability: float = 0.0
-    answers: tuple[tuple[StoredMessage, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
     """A room as stored.
 

@@ -470,23 +470,13 @@ _GREETING = lazy_pattern(rf"[\s\W]*(?:{lexicon.alternatives('greeting')})")
 _REQUEST = lazy_pattern(rf"(?:^|[,.!;:~。\s])\s{{0,3}}(?:{lexicon.alternatives('request')})")
 
 
-def is_thanks(text: str) -> bool:
-    """Return True if the text thanks somebody; thanks in advance do not count."""
-    return thanks(head(text))
-
-
 def thanks(folded: str) -> bool:
-    """Return `is_thanks` of a text that is folded already."""
+    """Return True if a folded text thanks somebody; thanks in advance do not count."""
     return has_any(folded, _THANKS_HINTS) and _THANKS.search(folded) is not None
 
 
-def is_greeting(text: str) -> bool:
-    """Return True if the text begins with a greeting."""
-    return greets(head(text))
-
-
 def greets(folded: str) -> bool:
-    """Return `is_greeting` of a text that is folded already."""
+    """Return True if a folded text begins with a greeting."""
     return bool(_GREETING.match(folded))
 
 

@@ -1,7 +1,7 @@
 """Texts for people: a code with fields, and the text of each code in a catalogue per language.
 
-The catalogues are those of gettext, `locale/<language>/LC_MESSAGES/errors.po`, with the codes as msgid. They are read
-once, when the first text is made.
+The catalogues are those of gettext, `errors.po` and `doctor.po` in `locale/<language>/LC_MESSAGES`, with the codes as
+msgid. Each is read once, when its first text is made.
 """
 
 import json
@@ -51,9 +51,9 @@ def also(errors: Sequence[str]) -> str:
 
 
 @cache
-def catalogue(language: str) -> Mapping[str, str]:
-    """Return the texts of a language by code."""
-    place = files("roomlore").joinpath("locale", language, "LC_MESSAGES", "errors.po")
+def catalogue(language: str, name: str = "errors") -> Mapping[str, str]:
+    """Return the texts of a language by code. `name`: of the file."""
+    place = files("roomlore").joinpath("locale", language, "LC_MESSAGES", f"{name}.po")
     entries = _ENTRY.findall(place.read_text(encoding="utf-8"))
     return {code: _unquoted(text) for quoted, text in entries if (code := _unquoted(quoted))}
 

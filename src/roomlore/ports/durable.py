@@ -1,19 +1,18 @@
-"""Durable work that continues after a process is killed: the names of work, the port, the work of noted rooms,
-and schedules, of which each time is handled once, whichever process looks.
+"""Durable work that continues after a process is killed: the names of work, the port, and schedules, of which each
+time is handled once, whichever process looks.
 
 Names of work begin with the owner, so that a tenant's work can be found.
 """
 
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.json_values import json_copy, storable
+from roomlore.core.json_values import json_copy
 from roomlore.ports.coordination import Clock
-from roomlore.storage.values import DueRoom, RoomBehind
+from roomlore.storage.values import RoomBehind
 
 if TYPE_CHECKING:
     from roomlore.storage import Storage
@@ -153,101 +152,6 @@ class DurableWork(Protocol):
 
     async def close(self) -> None:
         """Stop accepting work, let running steps reach their next pause, and end."""
-
-
-_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
-
-
-def own_part(room: DueRoom, kind: str) -> str:
-    """Return the part of a work's id that tells this noted work from all other, without naming the room."""
-    named = f"{room.noted_at} {kind} {room.room_id}"
-    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
-async def submit_noted(
-    durable: DurableWork,
-    name: str,
-    *,
-    work_id: str,
-    partition: str,
-    arguments: Json,
-    now: datetime,
-    is_due: Callable[[], Awaitable[bool]],
-    patiently: bool = True,
-) -> str:
-    """Submit noted work, or again if it failed, and return its id. `is_due`: returns True if it is still noted.
-    `patiently`: work that failed is left alone for a time that grows with its attempts."""
-    given: dict[str, Any] = {"partition": partition, "arguments": arguments}
-    if await durable.start(name, work_id=work_id, **given):
-        return work_id
-    state = await durable.find(work_id)
-    if state is None or state.status not in ENDED:
-        return work_id
-    if state.status in RETRIABLE:
-        pause = min(_FIRST_PAUSE * 2 ** min(state.attempts // 3, 10), _LONGEST_PAUSE)
-        if not patiently or state.updated_at + pause <= now:
-            await durable.retry(work_id)
-    elif await is_due():  # an older state of the database was restored
-        work_id = f"{work_id}-{now:%Y%m%dT%H%M%S}"
-        await durable.start(name, work_id=work_id, **given)
-    return work_id
-
-
-NOTED_LEASE = timedelta(seconds=30)
-"""For so long a noted room is left alone by others once its work is enqueued."""
-_ROOMS_AT_ONCE = 16
-
-
-class NotedRooms:
-    """The rooms, of all tenants, for which work of one kind is noted. Each has one piece of durable work, which is
-    retried after growing pauses if it failed."""
-
-    def __init__(self, *, storage: "Storage", durable: DurableWork, clock: Clock, kind: str) -> None:
-        self._storage = storage
-        self._durable = durable
-        self._clock = clock
-        self._kind = kind
-
-    async def sweep(self) -> list[str]:
-        """Enqueue the noted rooms and return the ids of the work."""
-        enqueued: list[str] = []
-        while await self.any() and (rooms := await self.claim()):
-            enqueued += [await self._submitted(room) for room in rooms]
-        return enqueued
-
-    async def any(self) -> bool:
-        """Return True if a room is noted."""
-        async with self._storage.reading() as work:
-            return await work.progress.any_noted(work=self._kind)
-
-    async def claim(self) -> Sequence[DueRoom]:
-        """Claim some of the noted rooms that nobody else has claimed."""
-        now = self._clock.now()
-        async with self._storage.writing() as work:
-            return await work.progress.claim_rooms(
-                work=self._kind, now=now, lease_until=now + NOTED_LEASE, limit=_ROOMS_AT_ONCE
-            )
-
-    async def noted(self, tenant: str, room_id: str) -> list[DueRoom]:
-        """Return the room if it is noted."""
-        async with self._storage.reading(tenant) as work:
-            return await work.progress.noted(work=self._kind, room_id=room_id)
-
-    async def _submitted(self, room: DueRoom) -> str:
-        own, here = own_part(room, self._kind), {"tenant": room.tenant, "room_id": room.room_id}
-
-        async def is_due() -> bool:
-            return own in [own_part(noted, self._kind) for noted in await self.noted(**here)]
-
-        return await submit_noted(
-            self._durable,
-            self._kind,
-            work_id=work_name(room.tenant, self._kind, own),
-            partition=work_name(room.tenant, self._kind, storable(room.room_id)),
-            arguments=here,
-            now=self._clock.now(),
-            is_due=is_due,
-        )
 
 
 _PAGE = 100

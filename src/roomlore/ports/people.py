@@ -45,7 +45,7 @@ async def all_meant(
     if viewer is not None and names:
         shown = await rooms_shown(work, viewer=check_viewer(viewer), now=now, most=_COMPARED)
         rooms = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
-    unknown = [name for name in names if not await _is_known(work, name, viewer, rooms)]
+    unknown = [name for name in names if not await _is_known_to(work, name, viewer, rooms)]
     last = await work.rooms.speakers(part="", room_ids=rooms, limit=_COMPARED) if unknown else []
     people, meant = {speaker.sender_id: speaker.name for speaker in last}, {}
     for name in unknown:
@@ -54,8 +54,14 @@ async def all_meant(
     return meant
 
 
-async def _is_known(work: "UnitOfWork", name: str, viewer: str | None, rooms: "Collection[str] | None") -> bool:
-    its = await work.rooms.of_person(person_id=name)
+async def is_known(work: "UnitOfWork", person_id: str) -> bool:
+    """Return True if somebody with this id spoke, is or was a member of a room, or has memories."""
+    return bool(await work.rooms.of_person(person_id=person_id) or await work.memories.scope(scope=f"user:{person_id}"))
+
+
+async def _is_known_to(work: "UnitOfWork", person_id: str, viewer: str | None, rooms: "Collection[str] | None") -> bool:
+    """Return True if the viewer knows somebody with this id, from rooms that it may see all of; None for all rooms."""
     if rooms is None:
-        return bool(its or await work.memories.scope(scope=f"user:{name}"))
-    return viewer == f"user:{name}" or any(room.room_id in rooms for room in its)
+        return await is_known(work, person_id)
+    its = await work.rooms.of_person(person_id=person_id)
+    return viewer == f"user:{person_id}" or any(room.room_id in rooms for room in its)

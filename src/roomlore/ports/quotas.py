@@ -28,10 +28,12 @@ class QuotaChecks(Protocol):
     async def check_attachments(self, tenant: str) -> None:
         """Raise `QuotaExceeded` if the tenant may have no attachment described today."""
 
-    async def charge_attachment(self, tenant: str, size: int, *, times: int = 1) -> None:
-        """Count an attachment of so many bytes that a model is asked about, or take it back with -1 `times`. Raise
-        `QuotaExceeded`, and count nothing, if it is too much for today, `InvalidInput` if it is too much for any
-        day."""
+    async def charge_attachment(self, tenant: str, size: int) -> None:
+        """Count an attachment of so many bytes that a model is asked about. Raise `QuotaExceeded`, and count nothing,
+        if it is too much for today, `InvalidInput` if it is too much for any day."""
+
+    async def refund_attachment(self, tenant: str, size: int) -> None:
+        """Take back what was counted for an attachment: no model answered."""
 
     async def charge_tokens(self, tenant: str, tokens: int) -> None:
         """Count tokens that a model took. While the database is down, they are counted with the next ones."""

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable
 from roomlore.core.intake import as_stored, carried
 from roomlore.core.json_values import texts_in
 from roomlore.core.linking.model import LinkModel
@@ -24,6 +24,7 @@ from roomlore.core.models import Entry, StoredMessage
 from roomlore.core.records import Record, from_record, to_line
 from roomlore.ports.archives import ArchiveFiles
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, work_name
+from roomlore.ports.paging import evolution_pages
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import DueWork
 from roomlore.storage import Storage
@@ -374,10 +375,8 @@ class Retention(Service):
 
     async def _expire_records(self, tenant: str, before: datetime) -> int:
         """Remove the raw answers of evolutions. The records stay, since memories and their log name them."""
-        count, after = 0, ""
-        while True:
-            async with self._storage.reading(tenant) as work:
-                page = await work.maintenance.evolutions(after=after, limit=_PAGE)
+        count = 0
+        async for page in evolution_pages(self._storage, tenant):
             due = [
                 evolution
                 for evolution in page
@@ -385,9 +384,7 @@ class Retention(Service):
             ]
             if due:
                 count += await self._empty(tenant, [evolution.evolution_id for evolution in due])
-            if len(page) < _PAGE:
-                return count
-            after = page[-1].evolution_id
+        return count
 
     async def _empty(self, tenant: str, evolution_ids: Sequence[str]) -> int:
         async with self._storage.writing(tenant) as work:
@@ -413,8 +410,7 @@ class ArchiveService:
             raise InvalidInput("number_to_give_outside", name="days", value=f"{days!r:.60}", most=MAX_DAYS)
         if room_id is not None:
             async with self._storage.reading(self._tenant) as work:
-                if await work.rooms.find(room_id=room_id) is None:
-                    raise unknown_room(room_id)
+                await work.rooms.get(room_id=room_id)
         return await self._archiver.archive(tenant=self._tenant, days=days, room_id=room_id)
 
     async def kept(self, room_id: str | None = None) -> list[Archive]:

@@ -28,8 +28,9 @@ from roomlore.core.intake import METADATA_CHARS
 from roomlore.core.json_values import storable
 from roomlore.core.models import Entry, Message
 from roomlore.core.text import language
-from roomlore.ports.durable import DurableWork, Json, NotedRooms, Steps
+from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.language import Describer, Language, LanguageModels, Prompts, ReadAttached
+from roomlore.ports.noted import NotedRooms
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import DueWork
@@ -89,7 +90,7 @@ class Attachments(Service):
         vectors: DueWork,
     ) -> None:
         super().__init__(backends)
-        self._rooms = NotedRooms(storage=backends.storage, durable=durable, clock=backends.clock, kind=ATTACHMENTS)
+        self._rooms = NotedRooms(backends, durable=durable, kinds=(ATTACHMENTS,))
         self._left = left
         self._read = read
         self._describer = describer
@@ -181,7 +182,7 @@ class Attachments(Service):
         try:
             return storable(await describer.describe(attachment, content) or "").strip()
         except ModelUnavailable:
-            await self._quotas.charge_attachment(tenant, len(content), times=-1)
+            await self._quotas.refund_attachment(tenant, len(content))
             raise
 
     def _is_given_up(self, error: Exception, since: datetime) -> bool:

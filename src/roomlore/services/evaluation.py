@@ -9,7 +9,7 @@ from typing import Any
 from roomlore.core.audience import check_viewer
 from roomlore.core.context import ContextOptions
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import InvalidInput, NotFound, unknown_room
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evaluation import (
     RANKS,
     WINDOW_MESSAGES,
@@ -124,9 +124,7 @@ class EvaluationService(Service):
 
     async def _room(self, room_id: str, sample: int, seed: int) -> RoomScore:
         async with self._storage.reading(self._tenant) as work:
-            room = await work.rooms.find(room_id=room_id)
-            if room is None:
-                raise unknown_room(room_id)
+            room = await work.rooms.get(room_id=room_id)
             replies = await work.messages.platform_replies(room_id=room_id)
             people = await work.rooms.participants(room_id=room_id)
         cases = [await self._case(room, arrival, people) for arrival in sampled(replies, sample, seed, room_id)]

@@ -33,7 +33,8 @@ from roomlore.core.linking.corrections import (
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
-from roomlore.ports.durable import NOTED_LEASE, DurableWork, Json, NotedRooms, Steps
+from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.noted import NOTED_LEASE, NotedRooms
 from roomlore.ports.shared import Backends, Service
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import THREADS, DueRoom
@@ -75,13 +76,12 @@ class _Change:
     standing: StandingCorrection | None
 
 
-class ThreadMoves(Service):
+class ThreadMoves(NotedRooms):
     """Move the messages of noted rooms, of all tenants, to the thread of what each answers, in short transactions.
     `background`: True if this process enqueues the work at once; else others find the rooms."""
 
     def __init__(self, backends: Backends, *, durable: DurableWork, background: bool) -> None:
-        super().__init__(backends)
-        self._rooms = NotedRooms(storage=backends.storage, durable=durable, clock=backends.clock, kind=THREADS)
+        super().__init__(backends, durable=durable, kinds=(THREADS,))
         self._background = background
 
     async def note(self, work: UnitOfWork, room_id: str) -> None:
@@ -90,7 +90,7 @@ class ThreadMoves(Service):
 
     async def left(self, tenant: str, room_id: str) -> int:
         """Return how many messages of the room are left to move, once the work is enqueued."""
-        if not await self._rooms.any():
+        if not await self.any():
             return 0
         if self._background:
             try:
@@ -101,20 +101,16 @@ class ThreadMoves(Service):
 
     async def catch_up(self) -> None:
         """Do now what is noted and not claimed by another process."""
-        while rooms := await self._rooms.claim():
-            for room in rooms:
-                async for _ in self._moved(room):
+        while records := await self.claim():
+            for noted in records:
+                async for _ in self._moved(noted.room):
                     pass
-
-    async def sweep(self) -> list[str]:
-        """Enqueue the noted rooms and return the ids of the work."""
-        return await self._rooms.sweep()
 
     async def work(self, steps: Steps, arguments: Json) -> None:
         """Move the messages of one room, as durable work, until it is no longer noted."""
         done, here = 0, {"tenant": arguments["tenant"], "room_id": arguments["room_id"]}
-        while rooms := await self._rooms.noted(**here):
-            async for count, left in self._moved(rooms[0]):
+        while records := await self.noted(**here):
+            async for count, left in self._moved(records[0].room):
                 done += count
                 await steps.report(f"{done} messages moved to their threads, {left} left")
 
@@ -199,7 +195,7 @@ class LinkService(Service):
         if before is not None and (isinstance(before, bool) or not isinstance(before, int)):
             raise InvalidInput("before_not_number", value=f"{before!r:.60}")
         async with self._storage.reading(self._tenant) as work:
-            await self._room(work, room_id)
+            await work.rooms.get(room_id=room_id)
             return await work.corrections.page(
                 room_id=room_id, before=None if before is None else min(before, _LAST), limit=limit
             )
@@ -224,7 +220,7 @@ class LinkService(Service):
 
     async def _try(self, wish: _Wish) -> CorrectedEntry:
         async with self._storage.reading(self._tenant) as work:
-            room = await self._room(work, wish.room_id)
+            room = await work.rooms.get(room_id=wish.room_id)
             change = await self._change(work, room, wish)
             if change is None:
                 return await self._corrected(work, wish)
@@ -356,12 +352,6 @@ class LinkService(Service):
         if not entries:
             raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
         return entries[0]
-
-    async def _room(self, work: UnitOfWork, room_id: str) -> Room:
-        room = await work.rooms.find(room_id=room_id)
-        if room is None:
-            raise unknown_room(room_id)
-        return room
 
 
 def _checked(by: str) -> str:

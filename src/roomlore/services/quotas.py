@@ -153,13 +153,19 @@ class QuotaKeeper(Service):
         """Raise `QuotaExceeded` if the tenant may have no attachment described today."""
         await self._check_all(tenant, (ATTACHMENTS, ATTACHMENT_BYTES))
 
-    async def charge_attachment(self, tenant: str, size: int, *, times: int = 1) -> None:
-        """Count an attachment of so many bytes that a model is asked about, or take it back with -1 `times`. Raise
-        `QuotaExceeded`, and count nothing, if it is too much for today, `InvalidInput` if it is too much for any
-        day."""
+    async def charge_attachment(self, tenant: str, size: int) -> None:
+        """Count an attachment of so many bytes that a model is asked about. Raise `QuotaExceeded`, and count nothing,
+        if it is too much for today, `InvalidInput` if it is too much for any day."""
+        await self._count_attachments(tenant, 1, size)
+
+    async def refund_attachment(self, tenant: str, size: int) -> None:
+        """Take back what was counted for an attachment: no model answered."""
+        await self._count_attachments(tenant, -1, -size)
+
+    async def _count_attachments(self, tenant: str, count: int, size: int) -> None:
         quotas, now = await self.of(tenant), self._clock.now()
         async with self._storage.writing(tenant, brief=True) as work:
-            for name, amount in ((ATTACHMENTS, times), (ATTACHMENT_BYTES, times * size)):
+            for name, amount in ((ATTACHMENTS, count), (ATTACHMENT_BYTES, size)):
                 most = getattr(quotas, name)
                 if most is None:
                     continue

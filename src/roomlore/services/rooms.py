@@ -67,7 +67,7 @@ class RoomService(Service):
     async def get(self, room_id: str) -> Room:
         """Return the room. Raise `NotFound` if no message was ever stored in it."""
         async with self._storage.reading(self._tenant) as work:
-            return await self._find(work, room_id)
+            return await work.rooms.get(room_id=room_id)
 
     async def named(self, name: str, *, viewer: str | None = None, or_new: bool = False) -> str:
         """Return the id of the room with this id, or else of the only room with this name, whatever its case in ASCII.
@@ -78,14 +78,14 @@ class RoomService(Service):
         """
         if not isinstance(name, str) or not name:
             raise InvalidInput("room_name_blank", value=f"{name!r:.60}")
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
-            if await self._is_id(work, name, whom):
+            if await self._is_id(work, name, shown_to):
                 return name
-            room_ids = await self._called(work, name, whom)
+            room_ids = await self._called(work, name, shown_to)
         if not room_ids and or_new:
             return name
-        return _only(name, room_ids, viewed=whom is not None)
+        return _only(name, room_ids, viewed=shown_to is not None)
 
     async def scope_named(self, scope: str, *, viewer: str | None = None) -> str:
         """Return a scope such as 'group:Tea party' with the id of the room in place of its name, found as `named` finds
@@ -96,14 +96,14 @@ class RoomService(Service):
         `InvalidInput` if it is no scope, or if several rooms have the name.
         """
         kind, _, name = check_scope(scope).partition(":")
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         if kind != "group":
             return scope
         async with self._storage.reading(self._tenant) as work:
-            if await self._is_id(work, name, whom):
+            if await self._is_id(work, name, shown_to):
                 return scope
-            room_ids = await self._called(work, name, whom)
-            if not room_ids or await self._remembers(work, scope, whom):
+            room_ids = await self._called(work, name, shown_to)
+            if not room_ids or await self._remembers(work, scope, shown_to):
                 return scope
         return f"group:{_only(name, room_ids)}"
 
@@ -153,10 +153,10 @@ class RoomService(Service):
 
         `viewer`: only rooms that 'room:team' or 'user:anna' may see all of. The 100 rooms used last are looked at.
         """
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         now = self._clock.now()
         async with self._storage.reading(self._tenant) as work:
-            return await rooms_meant(work, name=name, viewer=whom, now=now)
+            return await rooms_meant(work, name=name, viewer=shown_to, now=now)
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
@@ -170,11 +170,11 @@ class RoomService(Service):
         caller decides who sees it. Raise `InvalidInput` for an invalid viewer.
         """
         check_page(limit=limit)
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
-            if whom is None:
+            if shown_to is None:
                 return await work.rooms.page(after=after, limit=limit)
-            return await self._seen(work, whom, after, limit)
+            return await self._seen(work, shown_to, after, limit)
 
     async def _seen(self, work: UnitOfWork, viewer: Viewer, after: str | None, limit: int) -> list[Room]:
         """Return the rooms that the viewer may see all of. Those before are read too: limits count what is seen."""
@@ -191,7 +191,7 @@ class RoomService(Service):
         its title and its state."""
         check_page(limit=limit, after=after)
         async with self._storage.reading(self._tenant) as work:
-            room = await self._find(work, room_id)
+            room = await work.rooms.get(room_id=room_id)
             page = await work.messages.threads(room_id=room_id, after=after, limit=limit)
             made = await headings_of(work, room, [arrival for arrival, _ in page])
         named = ((arrival, thread, made.get(arrival)) for arrival, thread in page)
@@ -208,7 +208,7 @@ class RoomService(Service):
         if isinstance(message_ids, str) or len(message_ids) > _MAX_HEADINGS:
             raise InvalidInput("headings_invalid", most=_MAX_HEADINGS)
         async with self._storage.reading(self._tenant) as work:
-            room = await self._find(work, room_id)
+            room = await work.rooms.get(room_id=room_id)
             if not await sees_all_of(work, room_id=room_id, viewer=viewer, now=self._clock.now()):
                 return {}
             entries = await work.messages.by_id(room_id=room_id, message_ids=list(dict.fromkeys(message_ids)))
@@ -225,7 +225,7 @@ class RoomService(Service):
         """Return the newest `limit` messages of the thread of this message, in order of arrival."""
         check_page(limit=limit)
         async with self._storage.reading(self._tenant) as work:
-            await self._find(work, room_id)
+            await work.rooms.get(room_id=room_id)
             entries = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
             if not entries:
                 raise NotFound("message_unknown", room=repr(room_id), message=repr(message_id))
@@ -279,7 +279,7 @@ class RoomService(Service):
         `StorageUnavailable`."""
         wanted = check_room_name(name)
         async with self._storage.writing(self._tenant) as work:
-            await self._find(work, room_id)
+            await work.rooms.get(room_id=room_id)
             room = await self._lock(work, room_id)
             if room.name == wanted:
                 return room
@@ -310,7 +310,7 @@ class RoomService(Service):
         """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise
         `NotFound`."""
         async with self._storage.reading(self._tenant) as work:
-            await self._find(work, room_id)
+            await work.rooms.get(room_id=room_id)
             return (await work.rooms.people(room_ids=[room_id]))[room_id]
 
     async def set_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
@@ -351,12 +351,6 @@ class RoomService(Service):
         if not isinstance(room_id, str) or not 0 < len(room_id) <= MAX_ID_CHARS:
             raise InvalidInput("room_id_invalid", value=f"{room_id!r:.60}", most=MAX_ID_CHARS)
         return await work.rooms.lock(room_id=room_id, now=self._clock.now())
-
-    async def _find(self, work: UnitOfWork, room_id: str) -> Room:
-        room = await work.rooms.find(room_id=room_id)
-        if room is None:
-            raise unknown_room(room_id)
-        return room
 
 
 def _only(name: str, room_ids: Sequence[str], *, viewed: bool = False) -> str:

@@ -1,8 +1,6 @@
-"""Messages by how they hang together: chains of replies, threads, and exchanges between people."""
+"""Messages by how they hang together: chains of replies, and threads."""
 
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from sqlalchemy import (
 )
 
 from roomlore.core.linking.corrections import Threads
-from roomlore.core.models import Entry, Exchange, LinkKind, Room, Target, Thread
+from roomlore.core.models import Entry, LinkKind, Room, Target, Thread
 from roomlore.storage import schema
 from roomlore.storage.engine import (
     Statement,
@@ -51,7 +49,7 @@ from roomlore.storage.rows import (
     numbers_text,
     to_micros,
 )
-from roomlore.storage.shapes import ENTRY, MESSAGE
+from roomlore.storage.shapes import ENTRY
 from roomlore.storage.values import MOST_BETWEEN
 
 _m, _f, _words, _rooms = schema.messages, schema.features, schema.keyword_counts, schema.rooms
@@ -139,38 +137,6 @@ def _of_root() -> Select[Any]:
     )
 
 
-def _exchanged() -> Select[Any]:
-    """Select rows of (asked arrival, 1 if the message answers it, the link's probability, the message)."""
-    likely = _f.c.parent_probability >= bindparam("least", type_=_f.c.parent_probability.type)
-    links = select(_f.c.room_key, _f.c.tenant).where(in_room(_f), likely)
-    up = links.add_columns(
-        _f.c.arrival.label("asked"),
-        literal(0, Integer).label("below"),
-        _f.c.parent_probability,
-        _f.c.parent.label("at"),
-    ).where(among(_f.c.arrival, "arrivals"))
-    down = links.add_columns(_f.c.parent, literal(1, Integer), _f.c.parent_probability, _f.c.arrival).where(
-        among(_f.c.parent, "arrivals")
-    )
-    related = union_all(up, down).subquery("found")
-    beside = and_(_m.c.room_key == related.c.room_key, _m.c.arrival == related.c.at, _m.c.tenant == related.c.tenant)
-    rank = func.row_number().over(
-        partition_by=(related.c.asked, related.c.below), order_by=(related.c.parent_probability.desc(), related.c.at)
-    )
-    messages = [column.label(f"column_{place}") for place, column in enumerate(MESSAGE.columns)]
-    ranked = (
-        select(related.c.asked, related.c.below, related.c.parent_probability, *messages, rank.label("rank"))
-        .select_from(related.join(_m, beside))
-        .where(_m.c.deleted_at.is_(None))
-        .subquery("ranked")
-    )
-    return (
-        select(*list(ranked.c)[:-1])
-        .where(ranked.c.rank <= bindparam("count"))
-        .order_by(ranked.c.asked, ranked.c.below, ranked.c.rank)
-    )
-
-
 def _grouped() -> Select[Any]:
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival)
     return (
@@ -212,7 +178,6 @@ _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
 _OF_ROOT = Statement(_of_root)
 _OF_TOPIC = Statement(lambda: newest_of(entries(_m.c.topic_id == bindparam("topic"), _before)))
 _IN_NO_TOPIC = Statement(lambda: newest_of(entries(_m.c.topic_id.is_(None), _before, _after)))
-_EXCHANGED = Statement(_exchanged)
 _UNCERTAIN = [_f.c.link_kind != kind.value for kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)]
 _WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), *_UNCERTAIN))
 _GROUPED = Statement(_grouped)
@@ -373,19 +338,6 @@ class ThreadReading(InRoom):
         rows = await self._rows(_MEMBERS_OF, room_id, threads=numbers_text(threads), each=each)
         return to_entries(room_id, rows)
 
-    async def exchanges(
-        self, *, room_id: str, arrivals: Sequence[int], least: float, limit: int
-    ) -> dict[int, Exchange]:
-        """Return, for each of these arrivals, the message it answers and the likeliest `limit` that answer it.
-
-        Only links of at least this probability count. Among equally likely answers the earlier comes first. An arrival
-        without such a link is absent.
-        """
-        if not arrivals:
-            return {}
-        rows = await self._rows(_EXCHANGED, room_id, arrivals=numbers_text(arrivals), least=least, count=limit)
-        return {question: _to_exchange(room_id, list(its)) for question, its in groupby(rows, key=itemgetter(0))}
-
     async def keyword_counts(self, *, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         """Return the number of messages of the room with each keyword; absent if none."""
         if not keywords:
@@ -397,17 +349,6 @@ class ThreadReading(InRoom):
         """Return the counts of all keywords of the room at its revision; None if it is not at it, or has none."""
         stamp = {"revision": room.revision, "created_at": to_micros(room.created_at)}
         return counts_in(await self._rows(_EVERY_COUNT, room.room_id, **stamp)) or None
-
-
-def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:
-    linked = [(bool(row[1]), (MESSAGE.read(row[3:], room_id), row[2])) for row in rows]
-    above = [pair for below, pair in linked if not below]
-    answered, odds = above[0] if above else (None, 0.0)
-    return Exchange(
-        answered=answered,
-        answered_probability=odds,
-        answers=tuple(pair for below, pair in linked if below),
-    )
 
 
 def _to_thread(room_id: str, group: Sequence[Any], senders: Sequence[str], texts: dict[int, tuple[str, str]]) -> Thread:

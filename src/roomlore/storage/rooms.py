@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
-from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.models import ApiKey, Room, Speaker, Voice
 from roomlore.storage import schema
 from roomlore.storage.engine import LockedRoom, Repository, Row, Statement, among, in_room, in_use, named_room
@@ -295,6 +295,13 @@ class Rooms(Repository):
         """Return the room as stored, or None."""
         rows = await self._sql.fetch(_FIND, tenant=self._tenant, room_id=room_id)
         return ROOM.read(rows[0]) if rows else None
+
+    async def get(self, *, room_id: str) -> Room:
+        """Return the room as stored. Raise `UnknownRoom`."""
+        room = await self.find(room_id=room_id)
+        if room is None:
+            raise unknown_room(room_id)
+        return room
 
     async def is_current(self, *, room: Room) -> bool:
         """Return True if nothing of the room changed since it was read."""

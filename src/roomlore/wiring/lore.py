@@ -33,7 +33,7 @@ from roomlore.settings.registry import importers
 from roomlore.storage import Storage, connect, is_in_memory
 from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.import_processes import Given, ThisProcess, import_processes
-from roomlore.wiring.naming import whom
+from roomlore.wiring.naming import scope_about
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
 
 _Search = TypeVar("_Search", bound=Searching)
@@ -348,7 +348,7 @@ class Lore:
         `InvalidInput` for a name that several have, `NotFound` for one that nobody has, `Conflict`,
         `StorageUnavailable`.
         """
-        scope = await whom(self, about, viewer=viewer)
+        scope = await scope_about(self, about, viewer=viewer)
         new = NewMemory(scope=scope, statement=statement, **fields)
         return (await self.memories.add_told([new], viewer=viewer))[0]
 

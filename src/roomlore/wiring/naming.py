@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roomlore.wiring.lore import Lore
 
 
-async def whom(
+async def scope_about(
     lore: Lore,
     about: Room | str,
     *,

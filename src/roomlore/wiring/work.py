@@ -22,7 +22,7 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Webhook
-from roomlore.ports.durable import DurableWork
+from roomlore.ports.durable import DurableWork, Work
 from roomlore.ports.language import Prompts
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.shared import Backends
@@ -144,12 +144,19 @@ def _summaries(settings: Settings, models: ModelService) -> services.extraction.
     )
 
 
+def define_swept(
+    common: Common, durable: DurableWork, kind: str, work: Work, sweep: Callable[[], Awaitable[object]]
+) -> None:
+    """Define durable work, and the background job that submits it."""
+    define(common, durable, kind, work)
+    if common.background:
+        common.jobs.handle(kind, sweep, every_seconds=_SWEEP_SECONDS)
+
+
 def make_moves(common: Common, durable: DurableWork) -> services.links.ThreadMoves:
     """Return what moves messages to other threads after corrections. Nothing is read yet."""
     moves = services.links.ThreadMoves(common, durable=durable, background=common.background)
-    define(common, durable, THREADS, moves.work)
-    if common.background:
-        common.jobs.handle(THREADS, moves.sweep, every_seconds=_SWEEP_SECONDS)
+    define_swept(common, durable, THREADS, moves.work, moves.sweep)
     return moves
 
 
@@ -250,9 +257,7 @@ def make_attachments(
         quotas=quotas,
         vectors=vectors,
     )
-    define(common, durable, ATTACHMENTS, attachments.work)
-    if common.background:
-        common.jobs.handle(ATTACHMENTS, attachments.sweep, every_seconds=_SWEEP_SECONDS)
+    define_swept(common, durable, ATTACHMENTS, attachments.work, attachments.sweep)
     return attachments
 
 
@@ -339,9 +344,7 @@ def make_forgettings(
     """Return the requests to forget somebody, and the job that continues those that were left."""
     durable = engine.durable
     forgettings = services.privacy.Forgettings(common, durable=durable, forgetter=forgetter, shared=engine.is_shared)
-    define(common, durable, FORGETTING, forgettings.work)
-    if common.background:
-        common.jobs.handle(FORGETTING, forgettings.sweep, every_seconds=_SWEEP_SECONDS)
+    define_swept(common, durable, FORGETTING, forgettings.work, forgettings.sweep)
     return forgettings
 
 
@@ -364,9 +367,7 @@ def make_room_deletions(
         vectors=vectors,
         archives=archives,
     )
-    define(common, engine.durable, DELETING, deletions.work)
-    if common.background:
-        common.jobs.handle(DELETING, deletions.sweep, every_seconds=_SWEEP_SECONDS)
+    define_swept(common, engine.durable, DELETING, deletions.work, deletions.sweep)
     return deletions
 
 

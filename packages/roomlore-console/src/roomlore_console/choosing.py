@@ -7,6 +7,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.models import Room, Speaker
 from roomlore.core.text import alike
+from roomlore.ports import people as stored_people
 from roomlore.wiring import Lore
 from roomlore_console.frame import Page, Tried, visible
 from roomlore_console.shell import rooms_among, rooms_by_use, rooms_named
@@ -43,7 +44,7 @@ class Choice(NamedTuple):
         return f"room:{self.own_id}" if self.kind == "group" else self.scope
 
 
-async def whom(
+async def choice_in(
     page: Page, tried: Tried, name: str, *, of: Sequence[str] = _EVERY_KIND, typed: str | None = None
 ) -> Choice | None:
     """Return the one of some kinds whose id or name a field contains, by default that of the address; None for an
@@ -74,11 +75,7 @@ async def named_like(page: Page, part: str, *, limit: int, offset: int = 0) -> l
 async def is_known(lore: Lore, person_id: str) -> bool:
     """Return True if somebody with this id spoke, is a member of a room, or has facts."""
     async with lore.storage.reading(lore.tenant) as work:
-        return bool(
-            await work.rooms.voices(sender_id=person_id)
-            or await work.rooms.of_person(person_id=person_id)
-            or await work.memories.scope(scope=f"user:{person_id}")
-        )
+        return await stored_people.is_known(work, person_id)
 
 
 async def offered(page: Page, *, of: Sequence[str] = _EVERY_KIND) -> list[Choice]:

@@ -30,7 +30,7 @@ from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs.facts import page_of
 from roomlore.wiring import Lore
-from roomlore_console.choosing import offered, whom
+from roomlore_console.choosing import choice_in, offered
 from roomlore_console.frame import Page, Tried
 from roomlore_console.frame import visible as visible_text
 from roomlore_console.shell import name_scopes
@@ -98,7 +98,7 @@ class SelectedMemories:
 async def scopes(page: Page) -> Response:
     """Return the page of all whose memories there are, by kind; a name or an id that is looked for leads on."""
     after, tried = page.asked("after") or None, Tried({})
-    chosen = await whom(page, tried, "find")
+    chosen = await choice_in(page, tried, "find")
     if chosen:
         return page.go("/memory", id=chosen.scope)
     held = await _held(page, after)
@@ -418,7 +418,7 @@ async def recall(page: Page) -> Response:
     query, tried = page.asked("q"), Tried({})
     tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS), None)
     picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
-    other = await whom(page, tried, "who")
+    other = await choice_in(page, tried, "who")
     if other:
         page.names.setdefault(other.scope, other.title)
         picked.append(other.scope)

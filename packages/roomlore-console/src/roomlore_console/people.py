@@ -10,7 +10,7 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, StoredMessage, Voice
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
-from roomlore_console.choosing import named_like, offered, whom
+from roomlore_console.choosing import choice_in, named_like, offered
 from roomlore_console.frame import Page, Tried, address
 from roomlore_console.memories import locked
 from roomlore_console.shell import rooms_among
@@ -59,7 +59,7 @@ async def forget(page: Page) -> Response:
     """Return the form that asks whom to forget; the only one with an id or a name leads on at once."""
     page.need("admin")
     tried, of = Tried({}), ("user",)
-    chosen = await whom(page, tried, "who", of=of)
+    chosen = await choice_in(page, tried, "who", of=of)
     if chosen:
         return page.go("/memory/change", what="forget", id=chosen.own_id)
     if tried.wrong and not tried.near:

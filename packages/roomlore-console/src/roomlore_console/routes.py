@@ -26,7 +26,7 @@ from roomlore_console import (
     shell,
     today,
 )
-from roomlore_console.choosing import offered, whom
+from roomlore_console.choosing import choice_in, offered
 from roomlore_console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -82,7 +82,7 @@ async def set_viewer(page: Page) -> Response:
     try:
         viewer = str(check_viewer(given))
     except InvalidInput as error:
-        chosen = await whom(page, tried, "viewer", of=("group", "user"), typed=given)
+        chosen = await choice_in(page, tried, "viewer", of=("group", "user"), typed=given)
         if chosen is None:
             tried.wrong.setdefault("viewer", str(error))
             return await _viewer_form(page, given, tried)

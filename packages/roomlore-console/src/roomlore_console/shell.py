@@ -118,8 +118,8 @@ async def rooms_by_use(page: Page, *, limit: int, offset: int = 0) -> Sequence[R
         if viewer is None:
             return await work.rooms.used_last(limit=limit, offset=offset)
         most = min(_MAX_ROOMS, offset + limit)
-        whom = check_viewer(viewer)
-        shown = await rooms_shown(work, viewer=whom, now=lore.now(), most=most)
+        shown_to = check_viewer(viewer)
+        shown = await rooms_shown(work, viewer=shown_to, now=lore.now(), most=most)
     return [room for room, windows in shown.rooms if windows == ALWAYS][offset : offset + limit]
 
 

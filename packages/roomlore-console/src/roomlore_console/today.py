@@ -17,7 +17,7 @@ from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.log import TextPiece
 from roomlore.core.memory.memory import Action, Change, Memory
 from roomlore.surfaces.people_named import with_people_named
-from roomlore_console.choosing import Choice, meant, offered, whom
+from roomlore_console.choosing import Choice, choice_in, meant, offered
 from roomlore_console.frame import Page, Tried, address
 from roomlore_console.health import Group, Notice, failure, grouped, notices_now, standing_now
 from roomlore_console.memories import log_pieces
@@ -122,7 +122,7 @@ async def _people(page: Page, tried: Tried) -> tuple[Choice | None, Sequence[Cho
     given = "for" in page.request.query_params
     typed = page.asked("for").strip() if given else own or unquote(page.request.cookies.get(_PERSON_COOKIE, ""))
     if not own:
-        person = await whom(page, tried if given else Tried({}), "for", of=("user",), typed=typed)
+        person = await choice_in(page, tried if given else Tried({}), "for", of=("user",), typed=typed)
         return person, await offered(page, of=("user",))
     known = [choice for choice in (await meant(page, own, ("user",)))[0] if choice.own_id == own]
     if typed not in ("", own):

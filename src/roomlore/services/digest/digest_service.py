@@ -10,7 +10,7 @@ from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import DigestDraft
 from roomlore.core.digest.digest import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS, Digest
 from roomlore.core.digest.talks import is_said
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.model import LinkModel
@@ -100,9 +100,7 @@ class ReadingMarks(Service):
         raise Conflict("reading_mark_busy", reader=repr(user_id))
 
     async def _arrival(self, work: UnitOfWork, room_id: str, message_id: str | None) -> int:
-        room = await work.rooms.find(room_id=room_id)
-        if room is None:
-            raise unknown_room(room_id)
+        room = await work.rooms.get(room_id=room_id)
         if message_id is None:
             return room.next_arrival - 1
         arrival = await work.messages.arrival_of(room_id=room_id, message_id=message_id)
@@ -162,13 +160,13 @@ class DigestService(Service):
             )
         begin = _checked(since)
         reader = None if for_user is None else check_reader(for_user)
-        whom = _whom(viewer, reader)
+        shown_to = _viewer_of(viewer, reader)
         async with self._storage.reading(self._tenant) as work:
-            room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=self._clock.now())
+            room, windows = await room_shown(work, viewer=shown_to, room_id=room_id, now=self._clock.now())
             if through is not None:
                 room = replace(room, next_arrival=min(room.next_arrival, through + 1))
-            reader = await self._meant(work, room_id, reader, whom, windows)
-            if begin is None and reader is not None and whom != Viewer("user", reader) and windows != ALWAYS:
+            reader = await self._meant(work, room_id, reader, shown_to, windows)
+            if begin is None and reader is not None and shown_to != Viewer("user", reader) and windows != ALWAYS:
                 span = await self._since_seen(work, room, reader, windows)
             else:
                 span = await self._span(work, room, begin, reader, windows)
@@ -320,9 +318,9 @@ def _checked(since: datetime | None) -> datetime | None:
     return since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
 
 
-def _whom(viewer: str | None, reader: str | None) -> Viewer | None:
+def _viewer_of(viewer: str | None, reader: str | None) -> Viewer | None:
     """Return the viewer. Raise `InvalidInput` if a person asks for the digest of another."""
-    whom = None if viewer is None else check_viewer(viewer)
-    if whom is not None and whom.kind == "user" and reader not in (None, whom.id):
+    shown_to = None if viewer is None else check_viewer(viewer)
+    if shown_to is not None and shown_to.kind == "user" and reader not in (None, shown_to.id):
         raise InvalidInput("digest_viewer_differs", reader=f"{reader!r:.60}", viewer=f"{viewer!r:.60}")
-    return whom
+    return shown_to

@@ -56,9 +56,9 @@ class OverviewService(Service):
         """Return the overview; arguments as in `Lore.overview`."""
         if not isinstance(part, int) or not 1 <= part <= MOST_PARTS:
             raise InvalidInput("number_from_one_to_outside", name="part", value=f"{part!r:.60}", most=MOST_PARTS)
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
-            shown = await rooms_shown(work, viewer=whom, now=self._clock.now(), most=_ROOMS)
+            shown = await rooms_shown(work, viewer=shown_to, now=self._clock.now(), most=_ROOMS)
             rooms = {room.room_id: room for room, _ in shown.rooms}
             whole = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
             end = part * _AT_ONCE

@@ -240,8 +240,8 @@ class MemoryService(Service):
         another version than `expected` is active, if the memory was deleted, or if another memory of the scope says the
         same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
-        whom = None if viewer is None else check_viewer(viewer)
-        return await self._writer.update(memory_id, Edit(**changes), expected=expected, reason=reason, viewer=whom)
+        shown_to = None if viewer is None else check_viewer(viewer)
+        return await self._writer.update(memory_id, Edit(**changes), expected=expected, reason=reason, viewer=shown_to)
 
     async def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory:
         """Delete a memory: it is deprecated, stays in the history and is no longer recalled. Any version's id works.
@@ -312,8 +312,8 @@ class MemoryService(Service):
         await self.check_shown(memory_id, viewer)
         head = await self._writer.head(memory_id)
         async with self._storage.reading(self._tenant) as work:
-            whom, now = check_viewer(viewer), self._clock.now()
-            view = await view_for(work, viewer=whom, memories=[head], now=now)
+            shown_to, now = check_viewer(viewer), self._clock.now()
+            view = await view_for(work, viewer=shown_to, memories=[head], now=now)
         if not is_heard(head, view):
             raise Forbidden("memory_only_shared", memory=f"{memory_id!r:.80}", viewer=f"{viewer:.80}")
         await self.check_cited([source for source in citing if source not in head.sources], viewer)
@@ -323,9 +323,9 @@ class MemoryService(Service):
         may not know of them. None is told everything."""
         if viewer is None:
             return list(memories)
-        whom, now = check_viewer(viewer), self._clock.now()
+        shown_to, now = check_viewer(viewer), self._clock.now()
         async with self._storage.reading(self._tenant) as work:
-            view = await view_for(work, viewer=whom, memories=memories, now=now)
+            view = await view_for(work, viewer=shown_to, memories=memories, now=now)
         return [as_shown_to(memory, view) for memory in memories]
 
     async def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None:
@@ -418,9 +418,9 @@ class MemoryService(Service):
         return [memory for memory in seen if memory.memory_id not in replaced and memory.holds(now) in wanted]
 
     async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
-        whom, now = check_viewer(viewer), self._clock.now()
+        shown_to, now = check_viewer(viewer), self._clock.now()
         async with self._storage.reading(self._tenant) as work:
-            view = await view_for(work, viewer=whom, memories=memories, now=now)
+            view = await view_for(work, viewer=shown_to, memories=memories, now=now)
             seen = {memory.memory_id: memory for memory in memories if may_see(memory, view)}
             others = {
                 name
@@ -432,7 +432,7 @@ class MemoryService(Service):
             ids = set(seen)
             if others:
                 before = await work.memories.by_id(memory_ids=sorted(others))
-                limits = await view_for(work, viewer=whom, memories=before, now=now)
+                limits = await view_for(work, viewer=shown_to, memories=before, now=now)
                 ids |= {memory.memory_id for memory in before if may_see(memory, limits)}
         return [as_shown_to(memory, view, ids) for memory in seen.values()]
 
@@ -443,10 +443,10 @@ class MemoryService(Service):
         `scope`: the memories of this scope; without one those of the room and of everybody who is or was in it, or
         those of the person. It names what is withheld, so it is for administrators. Raise `InvalidInput`.
         """
-        whom = check_viewer(viewer)
+        shown_to = check_viewer(viewer)
         async with self._storage.reading(self._tenant) as work:
-            scopes = [check_scope(scope)] if scope is not None else await scopes_of(work, viewer=whom)
-            return await visible_to(work, viewer=whom, scopes=scopes, now=self._clock.now())
+            scopes = [check_scope(scope)] if scope is not None else await scopes_of(work, viewer=shown_to)
+            return await visible_to(work, viewer=shown_to, scopes=scopes, now=self._clock.now())
 
     async def seen_in(self, memory_id: str) -> SeenIn:
         """Return in which rooms this version of a memory may be shown now. It is for administrators. Raise

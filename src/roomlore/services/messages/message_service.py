@@ -29,6 +29,7 @@ from roomlore.core.search.facts import RoomPart, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
+from roomlore.ports.paging import every_room
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import DueWork
 from roomlore.services.messages.due import VectorsDue
@@ -153,8 +154,7 @@ class MessageService(Service):
         if not isinstance(part, str) or not part:
             raise InvalidInput("message_id_blank", value=f"{part!r:.60}")
         async with self._storage.reading(self._tenant) as work:
-            if await work.rooms.find(room_id=room_id) is None:
-                raise unknown_room(room_id)
+            await work.rooms.get(room_id=room_id)
             if await work.messages.by_id(room_id=room_id, message_ids=[part]):
                 return part
             if await work.messages.arrival_of(room_id=room_id, message_id=part) is not None:
@@ -179,7 +179,7 @@ class MessageService(Service):
             if (part := await self._part(work, room_id, viewer)) is not None:
                 arrivals = part.facts.arrivals[after : after + limit].tolist()
                 return list((await self._search_rooms.told(work, part, arrivals)).values())
-            await self._require_room(work, room_id)
+            await work.rooms.get(room_id=room_id)
             return await work.messages.page(room_id=room_id, after=after, limit=limit)
 
     async def search(
@@ -328,34 +328,23 @@ class MessageService(Service):
 
     async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:
         """Yield every message of the room, or of all rooms by room id, in order of arrival."""
-        rooms = self._all_rooms() if room_id is None else self._one_room(room_id)
-        async for known in rooms:
-            after = 0
-            while page := await self.page(known, after=after, limit=_PAGE):
-                for message in page:
+        if room_id is None:
+            async for room in every_room(self._storage, self._tenant):
+                async for message in self.export(room.room_id):
                     yield message
-                after = page[-1].arrival
-
-    async def _one_room(self, room_id: str) -> AsyncIterator[str]:
-        yield room_id
-
-    async def _all_rooms(self) -> AsyncIterator[str]:
-        after: str | None = None
-        while True:
-            async with self._storage.reading(self._tenant) as work:
-                page = await work.rooms.page(after=after, limit=_PAGE)
-            for room in page:
-                yield room.room_id
-            if len(page) < _PAGE:
-                return
-            after = page[-1].room_id
+            return
+        after = 0
+        while page := await self.page(room_id, after=after, limit=_PAGE):
+            for message in page:
+                yield message
+            after = page[-1].arrival
 
     async def _part(self, work: "UnitOfWork", room_id: str, viewer: str | None) -> RoomPart | None:
         """Return what the viewer may see of the room, None for all of it. Raise `NotFound` if that is nothing."""
         if viewer is None:
             return None
-        whom, now = check_viewer(viewer), self._clock.now()
-        room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=now)
+        shown_to, now = check_viewer(viewer), self._clock.now()
+        room, windows = await room_shown(work, viewer=shown_to, room_id=room_id, now=now)
         return None if is_whole(windows) else await self._search_rooms.part(work, room, windows)
 
     async def _entry(self, work: "UnitOfWork", room_id: str, message_id: str) -> Entry:
@@ -368,10 +357,6 @@ class MessageService(Service):
         """Return the error about a message that is not here, for a caller who may see the whole room."""
         problem = await gone(work, room_id=room_id, message_id=message_id)
         return problem or _unknown_message(room_id, message_id)
-
-    async def _require_room(self, work: "UnitOfWork", room_id: str) -> None:
-        if await work.rooms.find(room_id=room_id) is None:
-            raise unknown_room(room_id)
 
     async def _lock(self, work: "UnitOfWork", room_id: str) -> None:
         if await work.rooms.lock_known(room_id=room_id) is None:

@@ -326,10 +326,7 @@ class MessageSearch(Searching):
         newest = max((room for room in rooms if room), key=lambda room: room.revision, default=None)
         if newest is not None and await self._rooms.is_current(work, newest):
             return newest
-        room = await work.rooms.find(room_id=room_id)
-        if room is None:
-            raise unknown_room(room_id)
-        return room
+        return await work.rooms.get(room_id=room_id)
 
     async def _by_words(self, room_id: str, query: SearchQuery, facts: MessageFacts) -> tuple[Postings, MessageFacts]:
         """Return the postings of the query's words, and facts that are no older."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
+from roomlore.ports.paging import every_scope, evolution_pages
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import ForgetTally, Person, VectorEraser, is_removed_room
@@ -22,7 +23,6 @@ _PAGE = 500
 _AT_ONCE = 100
 _ALL = 2**31 - 1
 _WHY = "The person whose words this rested on was forgotten."
-_ACTOR = "roomlore"
 MEMORY_VECTORS_LEFT = "Vectors of memories could not be removed; the index removes them when their store answers."
 SCOPE_LEFT = "Memories keep their scope until their vectors could be removed; roomlore tries again."
 _DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions", "thread_titles")
@@ -76,7 +76,7 @@ class MemoryEraser(Service):
         self._vectors = vectors
 
     async def rewrite(self, person: Person, tally: ForgetTally) -> None:
-        for scope in await self._scopes(person.tenant):
+        for scope in [scope async for scope in every_scope(self._storage, person.tenant)]:
             await self._rewrite_log(person, scope, tally)
         await self._rewrite_versions(person, tally)
         await self._rewrite_records(person, tally)
@@ -85,16 +85,9 @@ class MemoryEraser(Service):
     async def rename(self, person: Person, tally: ForgetTally, *, vacant: bool = False) -> None:
         """Rename the scopes of the person. `vacant`: only those that no memory is active in."""
         tally.left.pop("memory_scopes", None)
-        for scope in await self._scopes(person.tenant):
+        for scope in [scope async for scope in every_scope(self._storage, person.tenant)]:
             if person.owns(scope.scope) and not (vacant and scope.active):
                 await self._rename(person, scope.scope, tally)
-
-    async def _scopes(self, tenant: str) -> list[Scope]:
-        scopes: list[Scope] = []
-        async with self._storage.reading(tenant) as work:
-            while page := await work.memories.scopes(after=scopes[-1].scope if scopes else None, limit=_PAGE):
-                scopes += page
-        return scopes
 
     async def _rewrite_log(self, person: Person, scope: Scope, tally: ForgetTally) -> None:
         """Rewrite the log; once more from its end if another process changed an entry after it was read, since the
@@ -209,9 +202,15 @@ class MemoryEraser(Service):
 
     def _changes(self, scope: Scope, redaction: Redaction, active: Sequence[Memory]) -> list[Change]:
         """Return the changes to active memories for the log, so that its readers see them."""
-        now = self._clock.now()
+        now, reason = self._clock.now(), "" if redaction.whole or redaction.emptied else _WHY
         return [
-            _change(redaction, memory, scope=scope.scope, number=number, now=now)
+            redacted(
+                redaction.version(memory),
+                alone=redaction.rests_on_them_alone(memory),
+                number=number,
+                reason=reason,
+                now=now,
+            )
             for number, memory in enumerate(active, start=scope.changes + 1)
         ]
 
@@ -234,10 +233,8 @@ class MemoryEraser(Service):
         return replace(redaction, others=await _of_others(work, person, sources)) if sources else redaction
 
     async def _rewrite_records(self, person: Person, tally: ForgetTally) -> None:
-        after = ""
-        while True:
+        async for page in evolution_pages(self._storage, person.tenant):
             async with self._storage.reading(person.tenant) as work:
-                page = await work.maintenance.evolutions(after=after, limit=_PAGE)
                 affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
                 for room_id in {record.room_id for record in page} & person.removed:
                     await is_removed_room(work, person, room_id)
@@ -251,9 +248,6 @@ class MemoryEraser(Service):
             tally.places["evolutions"] += len(changed)
             if changed and not tally.dry:
                 await self._write_records(person, changed, touched)
-            if len(page) < _PAGE:
-                return
-            after = page[-1].evolution_id
 
     async def _write_records(self, person: Person, evolution_ids: Sequence[str], touched: Mapping[str, bool]) -> None:
         """Redact the records as they are now: another process may have redacted them after they were read."""
@@ -271,7 +265,8 @@ class MemoryEraser(Service):
         if tally.dry:
             tally.places["memory_scopes"] += 1
             return
-        numbers = await self._numbers(person.tenant, scope)
+        async with self._storage.reading(person.tenant) as work:
+            numbers = await work.maintenance.numbers_in(scope=scope)
         its = {"collection": MEMORIES, "tenant": person.tenant, "scope": scope}
         if not await self._vectors.remove_for_good(**its, numbers=numbers):
             tally.leave("memory_scopes", 1, SCOPE_LEFT)
@@ -296,17 +291,6 @@ class MemoryEraser(Service):
             )
             redaction = await self._redaction(work, person, scope, active)
         return any(not redaction.rests_on_them_alone(memory) for memory in active)
-
-    async def _numbers(self, tenant: str, scope: str) -> list[int]:
-        numbers: list[int] = []
-        after = 0
-        while True:
-            async with self._storage.reading(tenant) as work:
-                page = await work.maintenance.versions(after=after, limit=_PAGE)
-            numbers += [number for number, memory in page if memory.scope == scope]
-            if len(page) < _PAGE:
-                return numbers
-            after = page[-1][0]
 
 
 def _changed(
@@ -350,17 +334,16 @@ def _record(person: Person, record: Evolution, touched: Mapping[str, bool]) -> E
     return replace(new, room_id="") if gone else new
 
 
-def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, now: datetime) -> Change:
-    """Return the change: a retired memory is deleted, one that stays is redacted."""
-    new, alone = redaction.version(memory), redaction.rests_on_them_alone(memory)
+def redacted(new: Memory, *, alone: bool, number: int, reason: str, now: datetime) -> Change:
+    """Return the change for the log: a memory that rests on what goes alone is deleted, any other is redacted."""
     return Change(
         number=number,
-        scope=scope,
+        scope=new.scope,
         action=Action.DELETE if alone else Action.REDACT,
         memory=replace(new, status=MemoryStatus.DEPRECATED) if alone else new,
         old_statement=new.statement,
-        reason="" if redaction.whole or redaction.emptied else _WHY,
-        actor=_ACTOR,
+        reason=reason,
+        actor="roomlore",
         at=now,
     )
 

@@ -17,6 +17,7 @@ from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, passages, weight, without_person
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+from roomlore.services.privacy.requests import remove_requests
 from roomlore.storage import Storage, UnitOfWork
 from roomlore.storage.values import (
     EMPTIED,
@@ -352,20 +353,10 @@ class MessageEraser(Service):
         async with self._storage.writing(tenant) as work:
             there = await work.rooms.lock_known(room_id=room_id) is not None
             vacant = there and not await work.messages.page(room_id=room_id, after=0, limit=1)
-            for kind in OF_EMPTIED if vacant else (VACANT,):
-                for room in await work.progress.noted(room_id=room_id, work=kind):
-                    await work.progress.done(room=room, work=kind)
+            await remove_requests(work, room_id, *(OF_EMPTIED if vacant else (VACANT,)))
             if vacant:
                 await work.progress.note_room(room_id=room_id, work=VACANT, now=self._clock.now())
         return vacant
-
-    async def rooms(self, tenant: str) -> list[str]:
-        """Return the ids of all rooms."""
-        rooms: list[str] = []
-        async with self._storage.reading(tenant) as work:
-            while page := await work.rooms.page(after=rooms[-1] if rooms else None, limit=_PAGE):
-                rooms += [room.room_id for room in page]
-        return rooms
 
     async def _rewrite_room(self, person: Person, room_id: str, tally: ForgetTally) -> int:
         """Return how many messages merely have the same words, and keep them."""
@@ -466,7 +457,8 @@ class MessageEraser(Service):
             if last is None:
                 await self._rewrite_room(person, room_id, tally)
                 await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
-                await self._keep_room(person, room_id)
+                async with self._storage.writing(person.tenant) as work:
+                    await remove_requests(work, room_id, *OF_EMPTIED)
                 return
             its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
             if not await self._vectors.remove_for_good(**its, numbers=range(1, last + 1)):
@@ -498,12 +490,6 @@ class MessageEraser(Service):
                 await work.messages.erase(room_id=room_id, arrivals=page, now=self._clock.now())
                 await self._owe_vectors(work, room_id, page)
             erased += page
-
-    async def _keep_room(self, person: Person, room_id: str) -> None:
-        async with self._storage.writing(person.tenant) as work:
-            for kind in OF_EMPTIED:
-                for room in await work.progress.noted(work=kind, room_id=room_id):
-                    await work.progress.done(room=room, work=kind)
 
     async def _delete_rows(self, tenant: str, room_id: str) -> bool:
         """Delete the room with everything stored under its id. Return False, at whatever point, if something was said

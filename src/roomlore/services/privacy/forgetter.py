@@ -15,6 +15,7 @@ from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
 from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.durable import DurableWork, owner_prefix
+from roomlore.ports.paging import every_room
 from roomlore.ports.shared import Backends, Service
 from roomlore.services.privacy.forget_memories import (
     MEMORY_VECTORS_LEFT,
@@ -233,8 +234,8 @@ class Forgetter(Service):
 
     async def _drop_cached(self, person: Person, tally: ForgetTally) -> None:
         """Drop the sessions of every room, since others may quote the person anywhere."""
-        rooms = {*person.said, *await self._messages.rooms(person.tenant)}
-        await self.drop_cached(person.tenant, rooms, tally)
+        rooms = {room.room_id async for room in every_room(self._storage, person.tenant)}
+        await self.drop_cached(person.tenant, rooms.union(person.said), tally)
 
     async def drop_cached(self, tenant: str, rooms: Collection[str], tally: ForgetTally) -> None:
         """Drop the sessions of these rooms. Whatever a cache still holds is older than its room, and never shown."""

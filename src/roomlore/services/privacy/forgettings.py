@@ -25,10 +25,11 @@ from roomlore.ports.durable import (
     WorkState,
     work_name,
 )
+from roomlore.ports.noted import NOTED_LEASE, NotedWork
 from roomlore.ports.shared import Backends
 from roomlore.services.privacy.forget_messages import ForgetTally
 from roomlore.services.privacy.forgetter import FREE_PAGES, PAGES_LEFT, Forgetter, unfinished
-from roomlore.services.privacy.requests import LOOK_AGAIN, Request, Requests
+from roomlore.services.privacy.requests import Requests, remove_requests
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE
 
@@ -54,13 +55,14 @@ class Forgettings(Requests):
         self._so_far: dict[str, ForgetReport] = {}
         """Of work that was done here and left something."""
 
-    def _more(self, request: Request) -> Json:
-        return {"whose": _whose(request.own, request.room.room_id)}
+    def _partition_and_arguments(self, noted: NotedWork) -> tuple[str, Json]:
+        partition, arguments = super()._partition_and_arguments(noted)
+        return partition, {**arguments, "whose": _whose(noted.own, noted.room.room_id)}
 
     async def forget(self, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
         """Forget a person now. If this breaks off, or leaves something, the background work of any process goes on with
         it."""
-        due = await self._recorded(tenant, user_id, same_words)
+        due = await self._request_of(tenant, user_id, same_words)
         async with self._held(due):
             report = await self._forgetter.forget(
                 tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words, settle=partial(self._settle, due)
@@ -74,7 +76,7 @@ class Forgettings(Requests):
 
     async def begin(self, *, tenant: str, user_id: str, same_words: bool) -> str:
         """Record the request, unless it is recorded, and submit its work. Return the id of the work."""
-        return await self._submitted(await self._recorded(tenant, user_id, same_words), patiently=False)
+        return await self._submitted(await self._request_of(tenant, user_id, same_words), patiently=False)
 
     async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
         """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed, or was lost before
@@ -126,7 +128,7 @@ class Forgettings(Requests):
         """Return the id of the work of a request that is recorded for the person, submitted or not; None if none is."""
         for kind in OF_PEOPLE:
             for room in await work.progress.noted(work=kind, room_id=user_id):
-                return work_name(work.tenant, FORGETTING, Request(kind, room).own)
+                return work_name(work.tenant, FORGETTING, NotedWork(kind, room).own)
         return None
 
     async def work(self, steps: Steps, arguments: Json) -> Json | None:
@@ -168,35 +170,29 @@ class Forgettings(Requests):
             self._reports[work_id] = report
         return {**_kept(report), "whose": _whose(own, report.user_id)}
 
-    async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> Request:
-        """Return the request, recorded. One that is asked for again erases what was written since, too."""
-        kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
-        its = {"room_id": user_id, "work": kind}
+    async def _request_of(self, tenant: str, user_id: str, same_words: bool) -> NotedWork:
+        """Return the request, recorded. A repeated one erases what was written since, too."""
         async with self._storage.writing(tenant) as work:
-            noted = await work.progress.noted(**its)
-            if not noted:
-                await work.progress.note_room(**its, now=self._clock.now())
-                noted = await work.progress.noted(**its)
-            request = Request(kind, noted[0])
-            await self._remove(work, request.own, ERASED)
+            request = await self._recorded(work, user_id, FORGETTING_SAME_WORDS if same_words else FORGETTING)
+            await remove_requests(work, request.own, ERASED)
         return request
 
-    async def _settle(self, request: Request, finished: bool) -> None:
+    async def _settle(self, request: NotedWork, finished: bool) -> None:
         """Put a record of nobody in the place of the request if it is finished. If not, note that its messages are
         erased."""
         async with self._storage.writing(request.room.tenant) as work:
             if not finished:
                 await work.progress.note_room(room_id=request.own, work=ERASED, now=self._clock.now())
                 return
-            await self._remove(work, request.own, ERASED)
+            await remove_requests(work, request.own, ERASED)
             await self.note_compaction(work)
-            await self._remove(work, request.room.room_id, request.kind)
+            await remove_requests(work, request.room.room_id, request.kind)
 
     async def note_compaction(self, work: UnitOfWork) -> None:
         """Record that the databases are to be compacted, whatever becomes of this process. For a while sweeps leave it
         to this process."""
         await work.progress.note_room(room_id=_NOBODY, work=FORGETTING, now=self._clock.now())
-        await self._compaction_is_due_in(work, LOOK_AGAIN)
+        await self._compaction_is_due_in(work, NOTED_LEASE)
 
     async def _compaction_is_due_in(self, work: UnitOfWork, pause: timedelta) -> None:
         for record in await work.progress.noted(work=FORGETTING, room_id=_NOBODY):
@@ -216,7 +212,7 @@ class Forgettings(Requests):
             if any(remainder.place == FREE_PAGES for remainder in left):
                 await self._compaction_is_due_in(work, timedelta())
             else:
-                await self._remove(work, _NOBODY, FORGETTING)
+                await remove_requests(work, _NOBODY, FORGETTING)
 
 
 def _whose(own: str, user_id: str) -> str:

@@ -11,7 +11,7 @@ from roomlore.core.privacy import ForgetReport
 from roomlore.core.texts import Phrase
 from roomlore.ports.audience import has_id
 from roomlore.ports.durable import owner_prefix
-from roomlore.ports.people import called
+from roomlore.ports.people import called, is_known
 from roomlore.services.privacy.forgetter import Forgetter
 from roomlore.services.privacy.forgettings import Forgettings
 from roomlore.services.privacy.verify import Verifier
@@ -65,11 +65,8 @@ class PrivacyService:
         return next(iter(known), given)
 
     async def _is_known(self, work: UnitOfWork, user_id: str) -> bool:
-        return bool(
-            await work.rooms.of_person(person_id=user_id)
-            or await work.memories.scope(scope=f"user:{user_id}")
-            or await self._forgettings.work_of(work, user_id)
-        )
+        """Return True also for somebody who is being forgotten."""
+        return await is_known(work, user_id) or await self._forgettings.work_of(work, user_id) is not None
 
     async def forget(
         self, user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False

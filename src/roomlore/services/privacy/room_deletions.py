@@ -17,12 +17,13 @@ from roomlore.core.deletion import RoomRedaction, RoomReport
 from roomlore.core.errors import Conflict, StorageUnavailable, unknown_room
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
+from roomlore.ports.noted import NotedWork
 from roomlore.ports.shared import Backends
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy.forget_messages import EMPTIED_LEFT, ForgetTally, VectorEraser
 from roomlore.services.privacy.forgetter import Forgetter
 from roomlore.services.privacy.forgettings import Forgettings
-from roomlore.services.privacy.requests import Request, Requests
+from roomlore.services.privacy.requests import Requests
 from roomlore.services.privacy.room_memories import GoneRoom, RoomMemories
 from roomlore.storage import UnitOfWork
 from roomlore.storage.values import DELETING
@@ -113,7 +114,7 @@ class RoomDeletions(Requests):
             finished_at=self._clock.now(),
         )
 
-    async def _begun(self, tenant: str, room_id: str) -> tuple[Request, RoomReport]:
+    async def _begun(self, tenant: str, room_id: str) -> tuple[NotedWork, RoomReport]:
         """Return the request, recorded, and what was counted before. The room is hidden."""
         report = None
         with suppress(Conflict):  # it is hidden already
@@ -127,12 +128,10 @@ class RoomDeletions(Requests):
             hidden = await work.maintenance.lock_hidden(room_id=room_id)
             if hidden is None:
                 raise unknown_room(room_id)
-            if not await work.progress.noted(work=DELETING, room_id=room_id):
-                await work.progress.note_room(room_id=room_id, work=DELETING, now=self._clock.now())
-            (noted,) = await work.progress.noted(work=DELETING, room_id=room_id)
-        return Request(DELETING, noted), _Kept.read(hidden[1]).report
+            request = await self._recorded(work, room_id, DELETING)
+        return request, _Kept.read(hidden[1]).report
 
-    async def _go(self, request: Request, *, own_work: str) -> ForgetTally:
+    async def _go(self, request: NotedWork, *, own_work: str) -> ForgetTally:
         """Remove everything. The request is gone afterwards if the room is."""
         tenant, room_id, tally = request.room.tenant, request.room.room_id, ForgetTally(dry=False)
         async with self._storage.writing(tenant) as work:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 
 from roomlore.core.deletion import RoomRedaction
-from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
+from roomlore.core.memory.memory import Change, Memory, MemoryStatus
+from roomlore.ports.paging import evolution_pages
 from roomlore.ports.shared import Service
+from roomlore.services.privacy.forget_memories import redacted
 from roomlore.services.privacy.forget_messages import ForgetTally
 from roomlore.storage import UnitOfWork
 
@@ -58,8 +59,8 @@ class RoomMemories(Service):
                 await work.maintenance.rewrite_versions(scope=scope, memories=[new for _, new in versions])
                 active = [pair for pair in versions if pair[0].status is MemoryStatus.ACTIVE]
                 changes = [
-                    _change(room.redaction, *pair, number=number, now=now)
-                    for number, pair in enumerate(active, start=stored.changes + 1)
+                    redacted(new, alone=room.redaction.rests_on_it_alone(old), number=number, reason=_WHY, now=now)
+                    for number, (old, new) in enumerate(active, start=stored.changes + 1)
                 ]
                 await work.memories.apply(scope=scope, changes=changes)
         tally.places.update({"memory_changes": len(entries), "memories": len(versions)})
@@ -69,19 +70,13 @@ class RoomMemories(Service):
                 (tally.retired if alone else tally.rewritten)[old.memory_id] = None
 
     async def _rewrite_records(self, room: GoneRoom, tally: ForgetTally) -> None:
-        after = ""
-        while True:
-            async with self._storage.reading(room.tenant) as work:
-                page = await work.maintenance.evolutions(after=after, limit=_PAGE)
+        async for page in evolution_pages(self._storage, room.tenant):
             its = [record.evolution_id for record in page if record.room_id == room.room_id]
             tally.places["evolutions"] += len(its)
             if its and not tally.dry:
                 async with self._storage.writing(room.tenant) as work:
                     for record in await work.maintenance.lock_evolutions(evolution_ids=its):
                         await work.maintenance.rewrite_evolution(evolution=room.redaction.record(record))
-            if len(page) < _PAGE:
-                return
-            after = page[-1].evolution_id
 
 
 async def _changed(work: UnitOfWork, redaction: RoomRedaction, scope: str) -> _Changed:
@@ -101,19 +96,4 @@ def _without(redaction: RoomRedaction, log: Sequence[Change], versions: Sequence
     return (
         [new for old, new in zip(log, entries, strict=True) if new != old],
         [(old, new) for old, new in pairs if new != old],
-    )
-
-
-def _change(redaction: RoomRedaction, old: Memory, new: Memory, *, number: int, now: datetime) -> Change:
-    """Return the change for the log: a retired memory is deleted, one that stays is redacted."""
-    alone = redaction.rests_on_it_alone(old)
-    return Change(
-        number=number,
-        scope=new.scope,
-        action=Action.DELETE if alone else Action.REDACT,
-        memory=replace(new, status=MemoryStatus.DEPRECATED) if alone else new,
-        old_statement=new.statement,
-        reason=_WHY,
-        actor="roomlore",
-        at=now,
     )

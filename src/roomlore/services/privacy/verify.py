@@ -22,6 +22,7 @@ from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
 from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.archives import ArchivedMessages
+from roomlore.ports.paging import every_room, every_scope
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 from roomlore.storage import Storage
@@ -42,7 +43,7 @@ _PAGE = 1000
 _SHOWN = 20
 Progress = Callable[[VerifyProgress], None]
 _Read = TypeVar("_Read", ReadChange, ReadVersion)
-_SCOPES = 200
+_EVOLUTIONS = 200
 _NO_NUMBER = 2**63 - 1
 _TRIES = 5
 
@@ -218,15 +219,8 @@ class MessageChecks:
     async def check(self, tenant: str, holds: Holds, findings: Findings, progress: Callable[[], None]) -> None:
         """Check the messages. `progress`: called after each page."""
         await self._check_orphan_rows(tenant, findings)
-        after: str | None = None
-        while True:
-            async with self._storage.reading(tenant) as work:
-                rooms = await work.rooms.page(after=after, limit=_PAGE)
-            for room in rooms:
-                await self._check_room(room, holds, findings, progress)
-            if len(rooms) < _PAGE:
-                return
-            after = rooms[-1].room_id
+        async for room in every_room(self._storage, tenant):
+            await self._check_room(room, holds, findings, progress)
 
     async def check_one(
         self, tenant: str, room_id: str, holds: Holds, findings: Findings, progress: Callable[[], None]
@@ -371,21 +365,11 @@ class Verifier(Service):
         return findings.report(started, self._clock.now())
 
     async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
-        """Yield the scopes. No unit of work is held while a page is checked."""
-        if scope is not None:
-            scope_row = await self._scope(tenant, scope)
-            if scope_row is not None:
-                yield scope_row
-            return
-        after: str | None = None
-        while page := await self._page_of_scopes(tenant, after):
-            for page_scope in page:
-                yield page_scope
-            after = page[-1].scope
-
-    async def _page_of_scopes(self, tenant: str, after: str | None) -> list[Scope]:
-        async with self._storage.reading(tenant) as work:
-            return await work.memories.scopes(after=after, limit=_SCOPES)
+        if scope is None:
+            async for each in every_scope(self._storage, tenant):
+                yield each
+        elif (known := await self._scope(tenant, scope)) is not None:
+            yield known
 
     async def _scope(self, tenant: str, scope: str) -> Scope | None:
         async with self._storage.reading(tenant) as work:
@@ -512,7 +496,7 @@ class Verifier(Service):
 
     async def _page_of_evolutions(self, scope: Scope, before: str | None) -> list[Evolution]:
         async with self._storage.reading(scope.tenant) as work:
-            return await work.memories.evolutions(scope=scope.scope, before=before, limit=_SCOPES)
+            return await work.memories.evolutions(scope=scope.scope, before=before, limit=_EVOLUTIONS)
 
     async def _check_archives(self, tenant: str, findings: Findings) -> None:
         """Check that the file of each archive is there and as it was written."""

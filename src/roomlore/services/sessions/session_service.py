@@ -227,14 +227,14 @@ class SessionService(Service):
         """Return up to `limit` sessions with a conversation id above `after`, by id; for a viewer, those of rooms that
         it may see all of."""
         check_page(limit=limit)
-        whom = None if viewer is None else check_viewer(viewer)
+        shown_to = None if viewer is None else check_viewer(viewer)
         sessions: list[Session] = []
         async with self._storage.reading(self._tenant) as work:
             while len(sessions) < limit and (page := await work.sessions.page(after=after, limit=limit)):
-                if whom is None:
+                if shown_to is None:
                     return page
                 after, names = page[-1].conversation_id, [session.conversation_id for session in page]
-                view = await view_for(work, viewer=whom, rooms=names, now=self._clock.now())
+                view = await view_for(work, viewer=shown_to, rooms=names, now=self._clock.now())
                 sessions += [session for session in page if view.windows.get(session.conversation_id) == ALWAYS]
         return sessions[:limit]
 

@@ -193,11 +193,11 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 async def scope_named(
     lore: Lore, given: str, *, group: bool = False, refuse: Callable[[str], object] | None = None
 ) -> str:
-    """Return a scope to read, as `naming.whom` does, also of `user:Anna` by the name of a person; whom it takes for the
-    person is said on standard error."""
-    from roomlore.wiring.naming import whom
+    """Return a scope to read, as `naming.scope_about` does, also of `user:Anna` by the name of a person; whom it takes
+    for the person is said on standard error."""
+    from roomlore.wiring.naming import scope_about
 
-    scope = await whom(
+    scope = await scope_about(
         lore, given, viewer=None, group=group, person=lambda name: person_named(lore, name), refuse=refuse or _unknown
     )
     kind, _, name = scope.partition(":")
@@ -227,13 +227,13 @@ async def person_named(lore: Lore, name: str) -> str:
 async def scope_to_write(lore: Lore, given: str, *, group: bool = False) -> str:
     """Return a scope as `scope_named` does. Raise `NameNotId` for the name of a person: anybody may take any name, even
     that of an id."""
-    from roomlore.wiring.naming import whom
+    from roomlore.wiring.naming import scope_about
 
     async def person(name: str) -> str:
         await lore.privacy.check_person(name)
         return name
 
-    scope = await whom(lore, given, viewer=None, group=group, person=person)
+    scope = await scope_about(lore, given, viewer=None, group=group, person=person)
     kind, _, name = scope.partition(":")
     return f"user:{await person(name)}" if kind == "user" else scope
 
@@ -250,9 +250,9 @@ async def _scope_to_remember(lore: Lore, given: str) -> str:
     is meant where nobody has the id after `user:`."""
     from roomlore.ports.people import people_meant
     from roomlore.surfaces.cli import show
-    from roomlore.wiring.naming import whom
+    from roomlore.wiring.naming import scope_about
 
-    scope = await whom(lore, given, viewer=None, person=lambda name: person_named(lore, name))
+    scope = await scope_about(lore, given, viewer=None, person=lambda name: person_named(lore, name))
     kind, _, name = scope.partition(":")
     if kind != "user" or not sys.stdin.isatty():
         return scope

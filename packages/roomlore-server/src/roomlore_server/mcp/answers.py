@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
-from roomlore.core.models import Candidate
+from roomlore.core.models import Candidate, StoredMessage
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.verbs import contexts, facts, memories, rooms
@@ -355,35 +355,34 @@ def version_of(memory: Memory) -> VersionView:
     return VersionView(**memory_fields(memory), made_by=label(memory.made_by) or "", why=why or None)
 
 
-def message_of(taken: Candidate, parent: str | None) -> MessageView:
-    message = taken.message
+def _message_fields(message: StoredMessage) -> dict[str, Any]:
+    """Return the fields of a message that every view has; a long text is cut."""
     text, cut = shortened(message.text, SHORT_BYTES)
+    return {
+        "message_id": message.id,
+        "sender_id": message.sender_id,
+        "sender_name": label(message.sender_name or ""),
+        "at": message.at,
+        "text": text,
+        "cut": cut or None,
+    }
+
+
+def message_of(taken: Candidate, parent: str | None) -> MessageView:
     return MessageView(
-        message_id=message.id,
-        sender_id=message.sender_id,
-        sender_name=label(message.sender_name or ""),
-        role=message.role.value,
-        at=message.at,
-        text=text,
-        cut=cut or None,
+        **_message_fields(taken.message),
+        role=taken.message.role.value,
         score=round(taken.score, 4),
         reason=shortened(taken.reason, _REASON_BYTES)[0],
         answers=taken.answers,
-        answered=True if message.id == parent else None,
+        answered=True if taken.message.id == parent else None,
     )
 
 
 def found_message(hit: SearchHit, thread: str | None) -> FoundMessage:
-    message = hit.message
-    text, cut = shortened(message.text, SHORT_BYTES)
     return FoundMessage(
-        room_id=message.room_id,
-        message_id=message.id,
-        sender_id=message.sender_id,
-        sender_name=label(message.sender_name or ""),
-        at=message.at,
-        text=text,
-        cut=cut or None,
+        **_message_fields(hit.message),
+        room_id=hit.message.room_id,
         score=round(hit.score, 4),
         why=shortened(hit.reason, _REASON_BYTES)[0],
         thread=label(thread or ""),

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from mcp import types
 
@@ -97,7 +97,44 @@ def _lean(schema: Any) -> Any:
     return {name: _lean(value) for name, value in kept.items()}
 
 
-async def searched(visitor: Visitor, wanted: Any) -> answers.FoundMemories:
+R = TypeVar("R", bound=Callable[[Visitor, Any], Awaitable[Answer]])
+TOOLS: list[Tool] = []
+_IDS = "search_memories and get_memories give the ids of memories."
+
+
+def tool(**fields: Any) -> Callable[[R], R]:
+    """Make a tool of a function, with its name and its answer. `fields`: the others of `Tool`."""
+
+    def add(run: R) -> R:
+        TOOLS.append(Tool(name=run.__name__, gives=get_type_hints(run)["return"], run=run, **fields))
+        return run
+
+    return add
+
+
+@tool(
+    title="Remember something",
+    about="Remember one statement about a user, an agent or a group for later conversations. What is remembered "
+    "already in the same words is not added again.",
+    takes=answers.AddMemory,
+    writes=True,
+)
+async def add_memory(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
+    given = given_of(facts.ADD, wanted) | {"scope": await visitor.whose(wanted.scope)}
+    room_id = "" if wanted.room_id is None else await visitor.room(wanted.room_id)
+    sources = [Source(room_id, message_id) for message_id in wanted.message_ids]
+    done = await facts.ADD(visitor.lore, visitor.viewer, **given, sources=sources)
+    same = done.outcome == "unchanged"
+    hint = "It was remembered already and is as it was; update_memory changes it." if same else " ".join(done.notes)
+    return answers.AddedMemory(memory=answers.details(done), outcome=done.outcome, hint=hint or None)
+
+
+@tool(
+    title="Search memories",
+    about="Find what is remembered about a user, an agent or a group that says something about a question, best first.",
+    takes=answers.SearchMemories,
+)
+async def search_memories(visitor: Visitor, wanted: Any) -> answers.FoundMemories:
     given = given_of(memories.SEARCH, wanted) | {"scope": await visitor.whose(wanted.scope)}
     answer = await memories.SEARCH(visitor.lore, visitor.viewer, **given)
     hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in answer.hits]
@@ -113,7 +150,126 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
     return _cut_hint(shown)
 
 
-async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
+def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
+    return "get_memory gives the statements that are cut in full." if any(view.cut for view in shown) else None
+
+
+@tool(
+    title="List memories",
+    about="List what is remembered about a user, an agent or a group, the last changed first, page by page.",
+    takes=answers.GetMemories,
+)
+async def get_memories(visitor: Visitor, wanted: Any) -> answers.MemoryPage:
+    given = given_of(facts.LIST, wanted) | {"scope": await visitor.whose(wanted.scope), "limit": wanted.limit}
+    kinds = [kind.value for kind in MemoryKind] if wanted.kind is None else [wanted.kind]
+    page = await facts.LIST(visitor.lore, visitor.viewer, **given | {"kind": kinds})
+    shown = fitting([answers.MemoryView(**answers.memory_fields(memory)) for memory in page.facts])
+    following = _next(wanted.offset, len(shown), page.total)
+    return answers.MemoryPage(
+        memories=shown,
+        total=page.total,
+        next_offset=following,
+        hint=_page_hint(following, page.total) or _cut_hint(shown),
+    )
+
+
+def _next(offset: int, shown: int, total: int) -> int | None:
+    following = offset + shown
+    return following if shown and following < total else None
+
+
+def _page_hint(following: int | None, total: int) -> str | None:
+    return None if following is None else f"{total - following} more; go on with offset={following}."
+
+
+@tool(
+    title="Read a memory",
+    about="Read one memory as it is now, in full, with the messages that support it.",
+    takes=answers.GetMemory,
+    if_lost=_IDS,
+)
+async def get_memory(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    memory = answers.details(await facts.GET(visitor.lore, visitor.viewer, **given_of(facts.GET, wanted)))
+    hint = None if memory.status == "active" else "It was deleted and is not recalled any more."
+    return answers.OneMemory(memory=memory, hint=hint)
+
+
+@tool(
+    title="Change a memory",
+    about="Change what a memory says. It becomes a new version with a new id; the one before stays in the history.",
+    takes=answers.UpdateMemory,
+    writes=True,
+    replaces=True,
+    if_lost=_IDS,
+)
+async def update_memory(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    changed = await facts.CHANGE(visitor.lore, visitor.viewer, **given_of(facts.CHANGE, wanted))
+    return answers.OneMemory(memory=answers.details(changed))
+
+
+@tool(
+    title="Delete a memory",
+    about="Take a memory out of force: it is not found or recalled any more, but stays in the history.",
+    takes=answers.DeleteMemory,
+    writes=True,
+    replaces=True,
+    if_lost=_IDS,
+)
+async def delete_memory(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    gone = await facts.DELETE(visitor.lore, visitor.viewer, **given_of(facts.DELETE, wanted))
+    return answers.OneMemory(memory=answers.details(gone), hint="It is out of force; its history stays.")
+
+
+@tool(
+    title="History of a memory",
+    about="Every version of a memory, the first one first: what it said, who made it, and why.",
+    takes=answers.MemoryHistory,
+    if_lost=_IDS,
+)
+async def memory_history(visitor: Visitor, wanted: Any) -> answers.Versions:
+    answer = await facts.HISTORY(visitor.lore, visitor.viewer, **given_of(facts.HISTORY, wanted))
+    versions = answer.versions
+    shown = fitting([answers.version_of(memory) for memory in versions[wanted.offset :]])
+    following = _next(wanted.offset, len(shown), len(versions))
+    return answers.Versions(
+        versions=shown, total=len(versions), next_offset=following, hint=_page_hint(following, len(versions))
+    )
+
+
+@tool(
+    title="Memories for a prompt",
+    about="One block of the memories that matter for what is being talked about, within max_tokens, to put into a "
+    "prompt.",
+    takes=answers.MemoryPrompt,
+)
+async def memory_prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
+    scopes = [await visitor.whose(scope) for scope in wanted.scopes or ("",)]
+    conversation = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
+    given = {"scopes": scopes, "messages": conversation, "max_tokens": wanted.max_tokens}
+    recollection = await RECALL(visitor.lore, visitor.viewer, **given)
+    return answers.PromptBlock(
+        text=recollection.text,
+        tokens=recollection.tokens,
+        taken=len(recollection.facts),
+        considered=recollection.considered,
+        degraded=recollection.degraded,
+        hint=_prompt_hint(len(recollection.facts), recollection.considered),
+    )
+
+
+def _prompt_hint(taken: int, considered: int) -> str | None:
+    if considered == 0:
+        return "Nothing is remembered there yet."
+    return None if taken else "No memory fits; ask with more max_tokens."
+
+
+@tool(
+    title="Search messages",
+    about="Find what was said that fits well, best first.",
+    takes=answers.SearchMessages,
+    if_lost="Leave room_id out to search all rooms.",
+)
+async def search_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
     room_id = None if wanted.room_id is None else await visitor.room(wanted.room_id)
     answer = await visitor.lore.messages.search(
         room_id,
@@ -137,58 +293,20 @@ def _time(lore: Lore, name: str, words: str | None) -> datetime | None:
     return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge="start") if words else None
 
 
-async def listed(visitor: Visitor, wanted: Any) -> answers.MemoryPage:
-    given = given_of(facts.LIST, wanted) | {"scope": await visitor.whose(wanted.scope), "limit": wanted.limit}
-    kinds = [kind.value for kind in MemoryKind] if wanted.kind is None else [wanted.kind]
-    page = await facts.LIST(visitor.lore, visitor.viewer, **given | {"kind": kinds})
-    shown = fitting([answers.MemoryView(**answers.memory_fields(memory)) for memory in page.facts])
-    following = _next(wanted.offset, len(shown), page.total)
-    return answers.MemoryPage(
-        memories=shown,
-        total=page.total,
-        next_offset=following,
-        hint=_page_hint(following, page.total) or _cut_hint(shown),
-    )
+async def _threads(visitor: Visitor, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+    """Return the titles of the threads of messages that the visitor sees."""
+    made = await visitor.lore.rooms.headings(room_id, message_ids, viewer=visitor.viewer)
+    return {name: heading.title for name, heading in made.items() if heading.title}
 
 
-async def get_one(visitor: Visitor, wanted: Any) -> answers.OneMemory:
-    memory = answers.details(await facts.GET(visitor.lore, visitor.viewer, **given_of(facts.GET, wanted)))
-    hint = None if memory.status == "active" else "It was deleted and is not recalled any more."
-    return answers.OneMemory(memory=memory, hint=hint)
-
-
-async def history(visitor: Visitor, wanted: Any) -> answers.Versions:
-    answer = await facts.HISTORY(visitor.lore, visitor.viewer, **given_of(facts.HISTORY, wanted))
-    versions = answer.versions
-    shown = fitting([answers.version_of(memory) for memory in versions[wanted.offset :]])
-    following = _next(wanted.offset, len(shown), len(versions))
-    return answers.Versions(
-        versions=shown, total=len(versions), next_offset=following, hint=_page_hint(following, len(versions))
-    )
-
-
-async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
-    scopes = [await visitor.whose(scope) for scope in wanted.scopes or ("",)]
-    conversation = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
-    given = {"scopes": scopes, "messages": conversation, "max_tokens": wanted.max_tokens}
-    recollection = await RECALL(visitor.lore, visitor.viewer, **given)
-    return answers.PromptBlock(
-        text=recollection.text,
-        tokens=recollection.tokens,
-        taken=len(recollection.facts),
-        considered=recollection.considered,
-        degraded=recollection.degraded,
-        hint=_prompt_hint(len(recollection.facts), recollection.considered),
-    )
-
-
-def _prompt_hint(taken: int, considered: int) -> str | None:
-    if considered == 0:
-        return "Nothing is remembered there yet."
-    return None if taken else "No memory fits; ask with more max_tokens."
-
-
-async def context(visitor: Visitor, wanted: Any) -> answers.RoomMessages:
+@tool(
+    title="Context of a message",
+    about="The earlier messages of a room that matter for answering a message, each with its score and the reason "
+    "it was taken. Leaves out what seems to belong to other conversations.",
+    takes=answers.RoomContext,
+    if_lost="Ask the user which room and message are meant.",
+)
+async def room_context(visitor: Visitor, wanted: Any) -> answers.RoomMessages:
     given = {"room": await visitor.room(wanted.room_id), "max_messages": wanted.max_messages}
     context_built = await contexts.BUILD(visitor.lore, visitor.viewer, **given_of(contexts.BUILD, wanted) | given)
     shown = _likeliest(context_built.messages, context_built.parent)
@@ -209,13 +327,20 @@ async def context(visitor: Visitor, wanted: Any) -> answers.RoomMessages:
     )
 
 
-async def _threads(visitor: Visitor, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
-    """Return the titles of the threads of messages that the visitor sees."""
-    made = await visitor.lore.rooms.headings(room_id, message_ids, viewer=visitor.viewer)
-    return {name: heading.title for name, heading in made.items() if heading.title}
+def _likeliest(taken: Sequence[Candidate], parent: str | None) -> list[answers.MessageView]:
+    """Return the messages that fit, the likeliest preferred, in the order in which they were written."""
+    views = [answers.message_of(message, parent) for message in taken]
+    ranked = sorted(range(len(views)), key=lambda place: -views[place].score)
+    kept = len(fitting([views[place] for place in ranked]))
+    return [views[place] for place in sorted(ranked[:kept])]
 
 
-async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList:
+@tool(
+    title="List rooms",
+    about="List the rooms (group chats, channels, conversations) with their names and ids, page by page.",
+    takes=answers.ListRooms,
+)
+async def list_rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList:
     page = await visitor.lore.rooms.page(after=wanted.after, limit=wanted.limit + 1, viewer=visitor.viewer)
     views = [
         answers.RoomView(
@@ -233,7 +358,13 @@ async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList
     return answers.RoomList(rooms=shown, next_after=following, hint=hint if shown else "There is no room to show.")
 
 
-async def digest(visitor: Visitor, wanted: Any) -> answers.DigestBlock:
+@tool(
+    title="What was missed in a room",
+    about=DIGEST.en,
+    takes=answers.RoomDigest,
+    if_lost="list_rooms gives the ids of rooms.",
+)
+async def room_digest(visitor: Visitor, wanted: Any) -> answers.DigestBlock:
     """Give the messages' own sentences: who asks is a model itself."""
     zone, since = visitor.lore.settings.search.zone, _time(visitor.lore, "since", wanted.since)
     given = given_of(DIGEST, wanted) | {"room": await visitor.room(wanted.room_id), "since": since, "mode": "offline"}
@@ -252,162 +383,3 @@ def _digest_hint(messages: int, left: int) -> str | None:
     if not messages:
         return "Nothing was said since."
     return "Ask with more max_tokens, or a later since, for the rest." if left else None
-
-
-def _likeliest(taken: Sequence[Candidate], parent: str | None) -> list[answers.MessageView]:
-    """Return the messages that fit, the likeliest preferred, in the order in which they were written."""
-    views = [answers.message_of(message, parent) for message in taken]
-    ranked = sorted(range(len(views)), key=lambda place: -views[place].score)
-    kept = len(fitting([views[place] for place in ranked]))
-    return [views[place] for place in sorted(ranked[:kept])]
-
-
-def _next(offset: int, shown: int, total: int) -> int | None:
-    following = offset + shown
-    return following if shown and following < total else None
-
-
-def _page_hint(following: int | None, total: int) -> str | None:
-    return None if following is None else f"{total - following} more; go on with offset={following}."
-
-
-def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
-    return "get_memory gives the statements that are cut in full." if any(view.cut for view in shown) else None
-
-
-async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
-    given = given_of(facts.ADD, wanted) | {"scope": await visitor.whose(wanted.scope)}
-    room_id = "" if wanted.room_id is None else await visitor.room(wanted.room_id)
-    sources = [Source(room_id, message_id) for message_id in wanted.message_ids]
-    done = await facts.ADD(visitor.lore, visitor.viewer, **given, sources=sources)
-    same = done.outcome == "unchanged"
-    hint = "It was remembered already and is as it was; update_memory changes it." if same else " ".join(done.notes)
-    return answers.AddedMemory(memory=answers.details(done), outcome=done.outcome, hint=hint or None)
-
-
-async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
-    changed = await facts.CHANGE(visitor.lore, visitor.viewer, **given_of(facts.CHANGE, wanted))
-    return answers.OneMemory(memory=answers.details(changed))
-
-
-async def delete(visitor: Visitor, wanted: Any) -> answers.OneMemory:
-    gone = await facts.DELETE(visitor.lore, visitor.viewer, **given_of(facts.DELETE, wanted))
-    return answers.OneMemory(memory=answers.details(gone), hint="It is out of force; its history stays.")
-
-
-_IDS = "search_memories and get_memories give the ids of memories."
-
-TOOLS: tuple[Tool, ...] = (
-    Tool(
-        name="add_memory",
-        title="Remember something",
-        about="Remember one statement about a user, an agent or a group for later conversations. What is remembered "
-        "already in the same words is not added again.",
-        takes=answers.AddMemory,
-        gives=answers.AddedMemory,
-        run=add,
-        writes=True,
-    ),
-    Tool(
-        name="search_memories",
-        title="Search memories",
-        about="Find what is remembered about a user, an agent or a group that says something about a question, best "
-        "first.",
-        takes=answers.SearchMemories,
-        gives=answers.FoundMemories,
-        run=searched,
-    ),
-    Tool(
-        name="get_memories",
-        title="List memories",
-        about="List what is remembered about a user, an agent or a group, the last changed first, page by page.",
-        takes=answers.GetMemories,
-        gives=answers.MemoryPage,
-        run=listed,
-    ),
-    Tool(
-        name="get_memory",
-        title="Read a memory",
-        about="Read one memory as it is now, in full, with the messages that support it.",
-        takes=answers.GetMemory,
-        gives=answers.OneMemory,
-        run=get_one,
-        if_lost=_IDS,
-    ),
-    Tool(
-        name="update_memory",
-        title="Change a memory",
-        about="Change what a memory says. It becomes a new version with a new id; the one before stays in the history.",
-        takes=answers.UpdateMemory,
-        gives=answers.OneMemory,
-        run=update,
-        writes=True,
-        replaces=True,
-        if_lost=_IDS,
-    ),
-    Tool(
-        name="delete_memory",
-        title="Delete a memory",
-        about="Take a memory out of force: it is not found or recalled any more, but stays in the history.",
-        takes=answers.DeleteMemory,
-        gives=answers.OneMemory,
-        run=delete,
-        writes=True,
-        replaces=True,
-        if_lost=_IDS,
-    ),
-    Tool(
-        name="memory_history",
-        title="History of a memory",
-        about="Every version of a memory, the first one first: what it said, who made it, and why.",
-        takes=answers.MemoryHistory,
-        gives=answers.Versions,
-        run=history,
-        if_lost=_IDS,
-    ),
-    Tool(
-        name="memory_prompt",
-        title="Memories for a prompt",
-        about="One block of the memories that matter for what is being talked about, within max_tokens, to put into a "
-        "prompt.",
-        takes=answers.MemoryPrompt,
-        gives=answers.PromptBlock,
-        run=prompt,
-    ),
-    Tool(
-        name="search_messages",
-        title="Search messages",
-        about="Find what was said that fits well, best first.",
-        takes=answers.SearchMessages,
-        gives=answers.FoundMessages,
-        run=searched_messages,
-        if_lost="Leave room_id out to search all rooms.",
-    ),
-    Tool(
-        name="room_context",
-        title="Context of a message",
-        about="The earlier messages of a room that matter for answering a message, each with its score and the reason "
-        "it was taken. Leaves out what seems to belong to other conversations.",
-        takes=answers.RoomContext,
-        gives=answers.RoomMessages,
-        run=context,
-        if_lost="Ask the user which room and message are meant.",
-    ),
-    Tool(
-        name="list_rooms",
-        title="List rooms",
-        about="List the rooms (group chats, channels, conversations) with their names and ids, page by page.",
-        takes=answers.ListRooms,
-        gives=answers.RoomList,
-        run=rooms,
-    ),
-    Tool(
-        name="room_digest",
-        title="What was missed in a room",
-        about=DIGEST.en,
-        takes=answers.RoomDigest,
-        gives=answers.DigestBlock,
-        run=digest,
-        if_lost="list_rooms gives the ids of rooms.",
-    ),
-)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from roomlore_testkit.qdrant_stand_in import QdrantStandIn
+from qdrant_stand_in import QdrantStandIn
 
 VECTORS = {"vectors": {"size": 2, "distance": "Cosine"}}
 
