@@ -335,7 +335,7 @@ def test_a_room_is_deleted_after_asking(monkeypatch, language):
     runner = CliRunner()
     run = lambda *given, **more: runner.invoke(app, ["--db", "a.db", *given], **more)  # noqa: E731
     run("import", str(demo_path()))
-    told = "房间" if language == "zh" else "Would go with the room"
+    told = "房间" if language == "zh" else "Would be removed with the room"
     would = run("delete-room", DEMO_ROOM, "--dry-run")
     assert (would.exit_code, told in would.stdout) == (0, True)
     counted = json.loads(run("delete-room", DEMO_ROOM, "--dry-run", "--json").stdout)
