@@ -55,7 +55,10 @@ def test_a_store_is_moved_and_people_and_programs_are_told(run, tmp_path):
 _NONE = "DELETE FROM rooms_due; DELETE FROM import_positions;"
 LEFT_WITH = {
     "nothing": (_NONE, None),
-    "an archive": (f"{_NONE} INSERT INTO archives VALUES ('default', 'a', 'tea', '', '', 1, 1, 1, 1, '', 1)", "files of"),
+    "an archive": (
+        f"{_NONE} INSERT INTO archives VALUES ('default', 'a', 'tea', '', '', 1, 1, 1, 1, '', 1)",
+        "files of",
+    ),
     "vectors elsewhere": (f"{_NONE} DELETE FROM vectors", "vectors kept elsewhere"),
 }
 
