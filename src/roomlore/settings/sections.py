@@ -403,7 +403,10 @@ class AttachmentSettings(Section):
         form="some of picture, sticker, voice and video, as a list or separated by commas",
     )
     attachment_folder: str = setting(
-        "", "The folder below which `file` of an attachment is read; empty: no file is.", form="a path, or nothing"
+        "",
+        "The folder below which `file` of an attachment is read, for a tenant of a name its `tenants/NAME`; empty: no file"
+        " is.",
+        form="a path, or nothing",
     )
     attachment_private: bool = setting(
         False, "Also fetch attachments from private addresses; off: only from the public internet."

@@ -15,7 +15,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from roomlore.core.attachments import attachment
+from roomlore.core.attachments import attachment, attachments_of, with_attachments
 from roomlore.core.context import Context
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
 from roomlore.surfaces.cli.language import causes, interface_language, say
@@ -219,7 +219,10 @@ def reason(text: str, *, wide: bool) -> str:
 
 
 def text_of(message: StoredMessage, longest: int = 160) -> str:
-    """Return the text of a message in one line; of one without words what it holds."""
+    """Return the text of a message in one line, with what was said of its attachments; of one without words what it
+    holds."""
+    if any(held.description for held in attachments_of(message)):
+        return inert(with_attachments(message, interface_language()), longest)
     if message.text.strip():
         return inert(message.text, longest)
     kind, caption = attachment(message)
