@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, tzinfo
@@ -143,7 +144,8 @@ def context(
     built: Context, trigger: StoredMessage, out: Console, *, signals: bool = False, numbers: bool = True
 ) -> None:
     """Print a context: a line for each message, with a bar for its score and the reason, and the saving. `signals`:
-    with the five signals, if the terminal is wide enough. `numbers`: with the scores, else bars compare them."""
+    with the five signals, if the terminal is wide enough. `numbers`: with the scores, else bars compare them, and
+    a reason that half of the lines have is left out."""
     out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
     place = (
         clock(trigger.at),
@@ -186,7 +188,10 @@ def _context_table(built: Context, out: Console, *, signals: bool, numbers: bool
     shape.add_column(no_wrap=True, overflow="ellipsis", max_width=_WIDE_REASON if wide else _NARROW_REASON)
     if signals:
         shape.add_row(*(Text(head, "bold") for head in ("", "", "", "", "", *map(say, _SIGNALS), "")))
-    for candidate in built.messages:
+    reasons = [reason(candidate.reason, wide=wide) for candidate in built.messages]
+    usual, count = Counter(reasons).most_common(1)[0]
+    left_out = usual if not numbers and count * 2 >= len(reasons) else None
+    for candidate, why in zip(built.messages, reasons, strict=True):
         message = candidate.message
         shape.add_row(
             Text(local(message.at).strftime("%H:%M" if one_day else "%m-%d %H:%M"), "dim"),
@@ -195,7 +200,7 @@ def _context_table(built: Context, out: Console, *, signals: bool, numbers: bool
             Text(name(message), "bold"),
             f"{'→ ' if message.id == built.parent else ''}{text_of(message)}",
             *(_five(candidate.signals) if signals else ()),
-            Text(reason(candidate.reason, wide=wide), "dim"),
+            Text("" if why == left_out else why, "dim"),
         )
     return shape
 
