@@ -90,9 +90,7 @@ def recall(
     ] = None,
     question: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="QUESTION", help="What it is to matter for, in a few words. More scopes may stand before it."
-        ),
+        typer.Argument(metavar="QUESTION", help="A question or a few words. More scopes may stand before it."),
     ] = None,
     also: Annotated[
         list[str] | None,
