@@ -267,7 +267,7 @@ async def test_a_model_that_does_not_answer_is_asked_again_later_and_told(url, m
 
 
 async def test_attachments_wait_for_the_key_of_a_model(url, monkeypatch):
-    async with reading(url) as (lore, server):
+    async with reading(url) as (_, server):
         here = {"here": {"base_url": server.url, "key_variable": "HERE_API_KEY"}}
         for key, texts, jobs in (("", None, 0), ("k", "ready", 1)):
             monkeypatch.setenv("HERE_API_KEY", key)

@@ -404,8 +404,7 @@ class AttachmentSettings(Section):
     )
     attachment_folder: str = setting(
         "",
-        "The folder below which `file` of an attachment is read, for a tenant of a name its `tenants/NAME`; empty: no file"
-        " is.",
+        "Folder of attached files; of a tenant NAME its `tenants/NAME`; empty: none is read.",
         form="a path, or nothing",
     )
     attachment_private: bool = setting(

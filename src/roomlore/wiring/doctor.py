@@ -125,7 +125,7 @@ async def _attachments(settings: Settings, clock: Clock, *, wait: bool) -> Findi
         named = filter(None, (settings.attachments.caption_model, settings.attachments.transcript_model))
         mute = [model for model in named if not await models.has_provider(model)]
     if mute:
-        state = say("attachments.mute.wait" if wait else "attachments.mute", models=", ".join(mute))
+        state = say("attachments.mute", models=", ".join(mute))
         return Finding("attachments", "fail", state, say("attachments.mute.do"))
     if wait:
         return Finding("attachments", "ok", say("attachments.wait"), say("attachments.wait.do"))

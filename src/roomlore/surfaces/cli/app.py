@@ -200,9 +200,7 @@ def options(
             metavar="URL",
         ),
     ] = None,
-    tenant: Annotated[
-        str, typer.Option(help="The tenant, if several share the database.", metavar="NAME")
-    ] = DEFAULT_TENANT,
+    tenant: Annotated[str, typer.Option(help="The tenant, where there are several.", metavar="NAME")] = DEFAULT_TENANT,
     config: Annotated[
         str | None, typer.Option(help="The configuration file, in place of `roomlore.yaml`.", metavar="PATH")
     ] = None,

@@ -250,7 +250,7 @@ def import_(
     timezone: Annotated[
         str | None,
         typer.Option(
-            help="The time zone of exports with local times, such as `Asia/Shanghai`; else the setting `time_zone`."
+            help="The zone of exports with local times, such as `Asia/Shanghai`; else the setting `time_zone`."
         ),
     ] = None,
     day: Annotated[

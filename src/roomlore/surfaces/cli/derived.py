@@ -255,9 +255,7 @@ class _Option:
                 return list[StrEnum("Word", {word: word for word in words})], {}  # type: ignore[misc]  # Typer takes no Literal
             case Many(Text() | Id() | Reference.SOURCE):
                 return list[str], {}
-            case Text() | Id() | Moment() | Time() | Object():
-                return str, {}
-            case Reference():
+            case Text() | Id() | Moment() | Time() | Object() | Reference():
                 return str, {}
         raise TypeError(f"A command has no option for {self.argument.form!r}.")
 

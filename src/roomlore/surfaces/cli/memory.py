@@ -31,16 +31,7 @@ from roomlore.core.memory.memory import (
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.derived import Call, add_others, command
-from roomlore.surfaces.cli.frame import (
-    AsJson,
-    Frame,
-    Group,
-    frame_of,
-    scope_meant,
-    scope_named,
-    scope_to_write,
-    viewer_of,
-)
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, scope_meant, scope_named, scope_to_write, viewer_of
 from roomlore.surfaces.cli.language import App, causes, helped, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -53,6 +44,7 @@ if TYPE_CHECKING:
 
     from roomlore.core.visibility import Visibility
     from roomlore.storage.store import UnitOfWork
+    from roomlore.surfaces.cli.frame import Frame
     from roomlore.wiring import Lore
 
 _REJECTED = 120
@@ -455,15 +447,15 @@ async def _visible(_: Lore, visible: verbs.VisibleMemories, call: Call) -> None:
         shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
         show.console().print(show.rows(shape, map(privacy.seen, listed)))
     hidden = sum(not visibility.shown for visibility in every)
-    told = "{shown} may be shown to {room}, {hidden} not." if room.startswith("user:") else _SHOWN_IN
+    told = "{shown} may be shown to {room}, {hidden} not."
+    if not room.startswith("user:"):
+        told = "{shown} may be shown in {room}, {hidden} not."
     typer.echo(say(told, shown=len(every) - hidden, room=room, hidden=hidden))
 
 
-_SHOWN_IN = "{shown} may be shown in {room}, {hidden} not."
 _ROOM = verbs.VISIBLE["room"]
-_VIEWER = replace(
-    _ROOM, form=Id(), en=f"{_ROOM.en} Or `user:` and a person's id.", zh=f"{_ROOM.zh}也可以写 `user:` 加一个人的 id。"
-)
+_VIEWER = replace(_ROOM, form=Id(), en=f"{_ROOM.en} Or user:<id>, a person.", zh=f"{_ROOM.zh}或 user:<id>，即一个人。")
+_SEEN_BY = replace(verbs.VISIBLE, run=_seen_by, arguments=(_VIEWER, verbs.VISIBLE["scope"]))
 
 
 _NAMES = {"memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
@@ -484,10 +476,5 @@ app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)
 _WITHHELD = Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")]
-visible = command(
-    replace(verbs.VISIBLE, run=_seen_by, arguments=(_VIEWER, verbs.VISIBLE["scope"])),
-    _visible,
-    in_json=_wanted,
-    also={"withheld": (_WITHHELD, False)},
-)
+visible = command(_SEEN_BY, _visible, in_json=_wanted, also={"withheld": (_WITHHELD, False)})
 add_others(app, verbs.VERBS)

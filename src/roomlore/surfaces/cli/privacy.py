@@ -129,10 +129,9 @@ async def _check_people(lore: Lore, people: Iterable[str], *, lost: Sequence[str
     async with lore.storage.reading(lore.tenant) as work:
         unknown = await all_meant(work, list(people), viewer=None, now=lore.now())
     notes = [nobody_has(name, near) for name, near in unknown.items() if near or lost]
-    if notes and lost:
-        raise NotFound(sentences("", *notes, Phrase("members_unknown_others_left", people=", ".join(lost))))
     if notes:
-        raise NotFound(sentences("", *notes, Phrase("members_unknown")))
+        others = Phrase("members_left", people=", ".join(lost)) if lost else ""
+        raise NotFound(sentences("", *notes, Phrase("members_unknown"), others))
     for name in unknown:
         typer.echo(show.inert(translated(nobody_has(name, {}))), err=True)
 
@@ -311,10 +310,7 @@ async def _person(lore: Lore, given: str, frame: Frame) -> str:
 
 
 def _tell(done: ForgetReport, *, as_json: bool, rooms: Mapping[str, str] | None = None) -> None:
-    if as_json:
-        show.as_json(to_jsonable(done))
-    else:
-        report(done, show.console(), rooms)
+    show.as_json(to_jsonable(done)) if as_json else report(done, show.console(), rooms)
 
 
 def report(done: ForgetReport, out: Console, rooms: Mapping[str, str] | None = None) -> None:
@@ -396,10 +392,7 @@ async def _would_delete(lore: Lore, given: str) -> tuple[str, RoomReport | None]
 
 
 def _tell_of_room(report: RoomReport, *, as_json: bool) -> None:
-    if as_json:
-        show.as_json(to_jsonable(report))
-    else:
-        _print_room(report, show.console())
+    show.as_json(to_jsonable(report)) if as_json else _print_room(report, show.console())
 
 
 def _room_called(report: RoomReport) -> str:
