@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roomlore.core.errors import NotFound, RoomloreError
-from roomlore.core.memory.memory import SCOPES
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import Call, command, help_of
 from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_meant, scope_named, viewer_of
@@ -62,10 +62,9 @@ async def _check_known(lore: Lore, scope: str) -> None:
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the scopes before a question, and its words: what begins as a scope does, and what stands before a
     question in quotes."""
-    quoted = len(words) > 1 and len(words[-1].split()) > 1
-    kinds = (word.partition(":") for word in words)
-    is_scope = [kind in (*SCOPES, "room") and name == name.strip() != "" for kind, _, name in kinds]
-    count = len(words) - 1 if quoted else next((place for place, it in enumerate(is_scope) if not it), len(words))
+    count = len(words) - 1 if len(words) > 1 and len(words[-1].split()) > 1 else 0
+    while count < len(words) and re.match(r"(group|user|agent|room):\S", words[count]):
+        count += 1
     return list(words[:count]), list(words[count:])
 
 
