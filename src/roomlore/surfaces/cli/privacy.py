@@ -414,8 +414,8 @@ def _print_room(report: RoomReport, out: Console) -> None:
     for title, counts in ((say(head, room=_room_called(report)), goes), (say("Stays:"), stays)):
         out.print(Text(title, "bold"))
         for what, count in counts.items():
-            out.print(f"  {count:>7,}  {what}")
-    out.print(f"  {'':>7}  {say('backups, exports and the totals of usage')}")
+            out.print(f"  {what}{say(': ')}{count:,}")
+    out.print(f"  {say('backups, exports and the totals of usage')}")
     _print_left(report.left, out)
 
 
