@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -65,9 +66,7 @@ def audience(
     remove: Annotated[
         list[str] | None, typer.Option(help="The id of somebody who left; may be repeated.", metavar="PERSON")
     ] = None,
-    is_id: Annotated[
-        bool, typer.Option("--id", help="Take each PERSON as an id, also where nobody is known by it.")
-    ] = False,
+    is_id: Annotated[bool, typer.Option("--id", help="Take each PERSON as an id, also an unknown one.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Make the room, and the database, if there is none.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -81,14 +80,18 @@ def audience(
     async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
         before = await _people(lore, room, new=new)
         here = before.room_id if before else room
-        people = dict.fromkeys([*(member or ()), *(add or ()), *(remove or ())])
-        if people and not is_id:
-            await _check_people(lore, people, lost=sorted(_there(before) - people.keys()) if member else [])
+        people = [] if is_id else [*(member or ()), *(add or ()), *(remove or ())]
+        await _check_people(lore, people, lost=sorted(_there(before).difference(people)) if member else [])
         if kind is not None:
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
             await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
-        await _set_members(lore, here, member=member or (), add=add or (), remove=remove or ())
+        if member:
+            await lore.rooms.set_members(here, member)
+        if add:
+            await lore.rooms.add_members(here, add)
+        if remove:
+            await lore.rooms.remove_members(here, remove)
         return before, await lore.rooms.people(here)
 
     before, membership = frame_of(ctx).run(work, creates=new)
@@ -101,25 +104,12 @@ def audience(
     shape = show.table(
         "person", "member", "joined", "left", "last spoke", fixed=("member", "joined", "left", "last spoke")
     )
-    lines = [_line(name, presence) for name, presence in sorted(membership.people.items())]
-    show.console().print(show.rows(shape, lines))
+    show.console().print(show.rows(shape, starmap(_line, sorted(membership.people.items()))))
     if gone := sorted(_there(before) - _there(membership)):
         typer.echo(say("Marked as left: {people}", people=", ".join(map(show.inert, gone))))
 
 
-async def _set_members(
-    lore: Lore, room: str, *, member: Sequence[str], add: Sequence[str], remove: Sequence[str]
-) -> None:
-    """Change who is a member."""
-    if member:
-        await lore.rooms.set_members(room, member)
-    if add:
-        await lore.rooms.add_members(room, add)
-    if remove:
-        await lore.rooms.remove_members(room, remove)
-
-
-async def _check_people(lore: Lore, people: Iterable[str], *, lost: Sequence[str]) -> None:
+async def _check_people(lore: Lore, people: Sequence[str], *, lost: Sequence[str]) -> None:
     """Raise `NameNotId` for the name of a person, and `NotFound` for an id of which nothing is known if another may be
     meant, or others would be marked as left (`lost`). Warn of any other such id."""
     from roomlore.ports.people import all_meant
@@ -127,7 +117,7 @@ async def _check_people(lore: Lore, people: Iterable[str], *, lost: Sequence[str
     for person in people:
         await lore.privacy.check_person(person)
     async with lore.storage.reading(lore.tenant) as work:
-        unknown = await all_meant(work, list(people), viewer=None, now=lore.now())
+        unknown = await all_meant(work, people, viewer=None, now=lore.now())
     notes = [nobody_has(name, near) for name, near in unknown.items() if near or lost]
     if notes:
         others = Phrase("members_left", people=", ".join(lost)) if lost else ""

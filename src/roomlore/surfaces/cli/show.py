@@ -4,7 +4,6 @@ import json
 import re
 import sys
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, tzinfo
@@ -189,8 +188,8 @@ def _context_table(built: Context, out: Console, *, signals: bool, numbers: bool
     if signals:
         shape.add_row(*(Text(head, "bold") for head in ("", "", "", "", "", *map(say, _SIGNALS), "")))
     reasons = [reason(candidate.reason, wide=wide) for candidate in built.messages]
-    usual, count = Counter(reasons).most_common(1)[0]
-    left_out = usual if not numbers and count * 2 >= len(reasons) else None
+    usual = max(reasons, key=reasons.count)
+    left_out = usual if not numbers and reasons.count(usual) * 2 >= len(reasons) else None
     for candidate, why in zip(built.messages, reasons, strict=True):
         message = candidate.message
         shape.add_row(
