@@ -163,10 +163,7 @@ def import_(
     if len(report.skipped) > _NAMED_SKIPPED:
         more = len(report.skipped) - _NAMED_SKIPPED
         typer.echo(say("skipped {count} more; --json names them all", count=more), err=True)
-    if as_json:
-        show.as_json(to_jsonable(report))
-    else:
-        typer.echo(_summary(report))
+    show.as_json(to_jsonable(report)) if as_json else typer.echo(_summary(report))
 
 
 def _line(fact: Memory, now: datetime, zone: ZoneInfo) -> list[str]:

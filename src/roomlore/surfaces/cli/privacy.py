@@ -452,10 +452,7 @@ def verify(
                 raise NotFound(sentences(str(error), meant)) from error
 
     verification = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(verification))
-    else:
-        _findings(verification, show.console())
+    show.as_json(to_jsonable(verification)) if as_json else _findings(verification, show.console())
     if not verification.sound:
         raise typer.Exit(1)
 
