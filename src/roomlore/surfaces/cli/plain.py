@@ -70,10 +70,10 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 async def _note_name(lore: Lore, words: Sequence[str]) -> None:
     """Tell on standard error if the first word of a question is the name of a room or a person."""
-    from roomlore.wiring.naming import whom
+    from roomlore.wiring.naming import scope_about
 
     with suppress(RoomloreError):
-        if words and await whom(lore, words[0], viewer=None):
+        if words and await scope_about(lore, words[0], viewer=None):
             told = "“{word}” is taken as a word of the question; `--for {word}` recalls for it too."
             typer.echo(say(told, word=show.inert(words[0], 80)), err=True)
 
