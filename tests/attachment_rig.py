@@ -47,7 +47,7 @@ def settings(base_url: str, **more: Any) -> Settings:
     """Both models at the server of this address."""
     own = {name: {"internal": True, "providers": [{"name": "here", "model_id": name}]} for name in ("eyes", "ears")}
     given = {"caption_model": "eyes", "transcript_model": "ears", "attachment_private": True, "extract_every": 0}
-    return Settings(models=own, providers={"here": {"base_url": base_url}}, **(given | more))
+    return Settings(**({"models": own, "providers": {"here": {"base_url": base_url}}} | given | more))
 
 
 @asynccontextmanager

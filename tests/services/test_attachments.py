@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 import roomlore
-from attachment_rig import INLINE, PICTURE, VOICE, FileServer, descriptions, held, reading
+from attachment_rig import INLINE, PICTURE, VOICE, FileServer, descriptions, held, reading, settings
 from engines import ENGINES
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import to_line
@@ -266,6 +266,19 @@ async def test_a_model_that_does_not_answer_is_asked_again_later_and_told(url, m
         assert (await descriptions(lore), await waiting(lore), await failures(lore)) == ({"1": ["the hut"]}, 0, [])
 
 
+async def test_attachments_wait_for_the_key_of_a_model(url, monkeypatch):
+    async with reading(url) as (_, server):
+        here = {"here": {"base_url": server.url, "key_variable": "HERE_API_KEY"}}
+        for key, texts, jobs in (("", None, 0), ("k", "ready", 1)):
+            monkeypatch.setenv("HERE_API_KEY", key)
+            own = settings("", providers=here)
+            async with roomlore.open(url, settings=own, background=False) as keyed:
+                await keyed.messages.add(held("1"))
+                await keyed.jobs.catch_up(seconds=60)
+                assert await descriptions(keyed) == {"1": [texts]}
+                assert (len(await keyed.jobs.page(kind=ATTACHMENTS)), await failures(keyed)) == (jobs, [])
+
+
 GIVEN_UP_AT_ONCE = [
     {"url": "/missing.png"}, {"url": "/page.html"}, {"url": "/long.png"}, {"url": "ftp://example.org/a.png"},
     {"url": "http://ann:secret@example.org/a.png"}, {"url": "data:image/png;base64,???"},
@@ -284,7 +297,7 @@ async def test_what_cannot_be_read_holds_up_nothing_and_is_tried_once(url, caplo
         assert await descriptions(lore) == {"bad": [""] * len(broken), "good": ["ready"]}
         assert (len(server.requests), await waiting(lore), await failures(lore)) == (1, 0, [])
         assert "secret" not in caplog.text
-        assert caplog.text.count("an attachment is not described") == len(broken)
+        assert caplog.text.count("an attachment is not described: InvalidInput: ") == len(broken)
         assert "[picture]" in (await lore.context.build("team", "good")).to_prompt()
 
 

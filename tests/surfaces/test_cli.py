@@ -537,6 +537,8 @@ def test_the_demo_compares_contexts_and_says_what_next():
     figures = re.search(r"all 124 messages of people: .* ([\d,]+) tokens in all .* The last 20 messages: 30,564 ", told)
     assert int(figures[1].replace(",", "")) == demo_tokens()
     assert len(result.stdout.splitlines()) < 75
+    assert " recent\n" in result.stdout
+    assert "answers the question" not in result.stdout, "what most lines have tells nothing of one"
     assert " serve" in result.stdout
     assert " import PATH" in result.stdout
     assert list(Path().iterdir()) == []

@@ -47,6 +47,31 @@ def test_a_room_is_told_and_shown(run, imported):
     assert "not both" in run("audience", "团队", "--member", "ann", "--add", "eve", code=1)
 
 
+DOUBTS = {
+    "a slip of the keys": (("--member", "anm", "--member", "小李"), ("did you mean 'ann'", "marked as left: ann.")),
+    "like nobody, in place of a member": (("--member", "ann", "--member", "w8q"), ("'w8q'.", "as left: 小李.")),
+    "a slip of the keys in a change": (("--add", "anm"), ("did you mean 'ann'", "Nothing was changed. `--id` takes")),
+    "a slip of the keys in who left": (("--remove", "anm"), ("did you mean 'ann'",)),
+    "with a kind": (("--kind", "public", "--add", "anm"), ("did you mean 'ann'",)),
+}
+
+
+@pytest.mark.parametrize(("words", "doubts"), DOUBTS.values(), ids=DOUBTS)
+def test_a_mistyped_member_changes_nothing_unless_insisted_on(run, imported, words, doubts):
+    before = run("audience", "团队", "--json")
+    refused = run("audience", "团队", *words, code=1)
+    assert [part for part in doubts if part not in refused] == []
+    assert run("audience", "团队", "--json") == before
+    assert run("audience", "团队", *words, "--id") != before
+
+
+def test_a_member_whom_nobody_knows_yet_is_noted(run, imported):
+    told = run("audience", "团队", "--add", "w8q")
+    assert "Nobody who wrote here has the id 'w8q'." in told
+    assert "w8q" in json.loads(run("audience", "团队", "--json"))["people"]
+    assert "Nobody" not in run("audience", "团队", "--add", "w8q"), "a member is known"
+
+
 def test_a_wrong_kind_names_the_kinds(run, imported):
     told = run("audience", "团队", "--kind", "privat", code=2)
     assert all(kind in told for kind in ("direct", "private", "public", "unknown"))

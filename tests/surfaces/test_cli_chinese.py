@@ -13,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
+import roomlore
 from forked_process import run_forked
 from roomlore.samples import DEMO_ROOM, demo_path
 from roomlore.surfaces import cli
@@ -329,13 +330,38 @@ def test_what_each_setting_means_is_in_chinese(monkeypatch):
     assert "所有数据保存在哪里" in CliRunner().invoke(app, ["settings"], env={"COLUMNS": "200"}).stdout
 
 
+GOES = """Would be removed with the room Teahouse (tea):
+  messages: 1
+  memories elsewhere that rest on it alone: 2
+Stays:
+  people who wrote in other rooms too: 1
+  memories that also rest on something else: 1
+  backups, exports and the totals of usage
+"""
+
+
+def test_a_dry_run_names_what_goes_and_what_stays_once():
+    with roomlore.open_sync("a.db") as lore:
+        for room in ("tea", "den"):
+            lore.messages.add(roomlore.Message(id="1", room_id=room, sender_id="ann", text="I moved to Berlin."))
+        lore.rooms.rename("tea", "Teahouse")
+        for number, rooms in enumerate((("tea",), ("tea",), ("tea", "den"))):
+            lore.remember("user:ann", f"Fact {number}", sources=[roomlore.Source(room, "1") for room in rooms])
+    run = lambda *given: CliRunner().invoke(app, ["--db", "a.db", "delete-room", *given])  # noqa: E731
+    assert run("teahouse", "--dry-run").stdout == GOES
+    assert run("tea", "--yes").stdout == GOES.replace("Would be removed", "Removed")
+    again = run("Teahouse", "--yes")
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "There is no room 'Teahouse', so nothing was deleted; `roomlore rooms` lists the rooms." in again.stderr
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_room_is_deleted_after_asking(monkeypatch, language):
     monkeypatch.setenv("MEMORY_LANGUAGE", language)
     runner = CliRunner()
     run = lambda *given, **more: runner.invoke(app, ["--db", "a.db", *given], **more)  # noqa: E731
     run("import", str(demo_path()))
-    told = "房间" if language == "zh" else "Would go with the room"
+    told = "房间" if language == "zh" else "Would be removed with the room"
     would = run("delete-room", DEMO_ROOM, "--dry-run")
     assert (would.exit_code, told in would.stdout) == (0, True)
     counted = json.loads(run("delete-room", DEMO_ROOM, "--dry-run", "--json").stdout)

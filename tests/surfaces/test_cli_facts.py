@@ -70,6 +70,21 @@ def test_a_fact_about_a_group_that_does_not_exist_says_so():
     assert "There is no room nosuch yet" in told
     assert "roomlore facts delete f9" in told
     assert "There is no room" not in run("facts", "add", ANNA, "Likes tea").stderr
+    with roomlore.open_sync("facts.db") as lore:
+        lore.messages.add([_said("u1", "Anna")])
+        lore.rooms.rename("r1", "Crew")
+    assert run("remember", "group:Crow", "Row").stderr.endswith(" takes it back. Did you mean 'r1' ('Crew')?\n")
+
+
+def test_the_messages_that_support_a_fact_are_given_by_room_and_id():
+    with roomlore.open_sync("facts.db") as lore:
+        lore.messages.add([_said("u1", "Anna"), _said("u2", "Bo")])
+        lore.rooms.rename("r1", "A/Crew")
+    made = asked("add", ANNA, "Says hi", "--source", "A/Crew/of u1", "--source", "r1/of u2")
+    assert made["sources"] == [{"room_id": "r1", "message_id": f"of {sender}"} for sender in ("u1", "u2")]
+    for given, why in (("u1", "give a message as ROOM/MESSAGE"), ("r1/no", "no message 'no'"), ("x/u1", "no room 'x'")):
+        assert why in run("remember", ANNA, "Says hi again", "--source", given, code=1).stderr
+    assert len(asked("list", ANNA)) == 1
 
 
 def test_a_person_may_be_named_if_only_one_has_the_name_but_not_for_more_than_a_fact(tmp_path):

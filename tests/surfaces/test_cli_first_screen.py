@@ -100,10 +100,13 @@ NAMED = (
     (("memory", "list", "u1"), "Likes tea"),
     (("recall", "Ann", "what", "to", "drink"), "Likes tea"),
     (("recall", "Crew", "--for", "user:Ann"), "Likes tea"),
+    (("recall", "Crew", "user:Ann", "drink"), "Likes tea"),
+    (("recall", "Crew", "Ann", "what to drink"), "Likes tea"),
     (("ask", "Crew", "kettle", "--viewer", "Crew"), "kettle"),
     (("ask", "--viewer", "user:Ann", "kettle"), "kettle"),
     (("ask", "Crew", "kettle", "--sender", "Ann"), "kettle"),
-    (("visible", "Crew", "--scope", "Ann"), "may be shown"),
+    (("visible", "Crew", "--scope", "Ann"), "may be shown in Crew"),
+    (("visible", "user:u1"), "1 may be shown to user:u1, 0 not."),
     (("remember", "Ann", "Rows"), "Remembered as"),
     (("recall", "room:Crew"), "0 of 0"),
     (("recall",), "user:u1"),
@@ -111,6 +114,8 @@ NAMED = (
     (("facts", "list"), "user:u1"),
 )
 REFUSED = (
+    (("recall", "Crew", "Anne", "what to drink"), "did you mean 'u1' ('Ann')?"),
+    (("visible", "user:Anne"), "did you mean 'u1' ('Ann')?"),
     (("recall", "Anne"), "did you mean 'u1' ('Ann')?"),
     (("recall", "user:Anne"), "did you mean 'u1' ('Ann')?"),
     (("recall", "Crow"), "There is no room and no person 'Crow'. Did you mean 'r1' ('Crew')?"),
@@ -132,6 +137,9 @@ def test_rooms_and_people_are_named_in_one_way(crew):
         for words, said in REFUSED:
             with case(words):
                 assert said in crew(*words, code=1).stderr
+    noted = "“Ann” is taken as a word of the question; `--for Ann` recalls for it too.\n"
+    for words, told in ((("Ann", "drink"), noted), (("Ann",), noted), (("Anyone", "drink"), "")):
+        assert crew("recall", "Crew", *words).stderr == told
     crew("rename", "r1", "Ann")
     assert "'Ann' is the name of a room and of a person: write group:r1 or user:u1." in (
         crew("facts", "list", "Ann", code=1).stderr

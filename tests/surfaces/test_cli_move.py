@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -28,8 +30,8 @@ def run(tmp_path, monkeypatch):
 def test_a_store_is_moved_and_people_and_programs_are_told(run, tmp_path):
     plan = run("--to", "new.db", "--dry-run")
     assert "About 1 MB, and about 1 min." in plan
-    assert "archive_folder" in plan
-    assert "leases" not in plan, "names of tables tell people nothing"
+    assert "running jobs" in plan, "an import has a position"
+    assert not re.search("archive_folder|leases|vectors", plan), "the store has nothing of it, or nothing for people"
     assert not (tmp_path / "new.db").exists()
     planned = json.loads(run("--to", "new.db", "--dry-run", "--json"))
     assert planned["rows"]["messages"] == 26
@@ -46,8 +48,28 @@ def test_a_store_is_moved_and_people_and_programs_are_told(run, tmp_path):
     assert report["faults"] == {side: {"acme": [], "default": []} for side in ("source", "target")}
 
     chinese = run("--to", "zh.db", language="zh")
-    assert "两边的行数相同" in chinese
+    assert "逐行比较" in chinese
     assert not re.search("[a-z]{3,} [a-z]{3,}", chinese.replace("roomlore verify", "")), chinese
+
+
+_NONE = "DELETE FROM rooms_due; DELETE FROM import_positions;"
+LEFT_WITH = {
+    "nothing": (_NONE, None),
+    "an archive": (
+        f"{_NONE} INSERT INTO archives VALUES ('default', 'a', 'tea', '', '', 1, 1, 1, 1, '', 1)",
+        "files of",
+    ),
+    "vectors elsewhere": (f"{_NONE} DELETE FROM vectors", "vectors kept elsewhere"),
+}
+
+
+@pytest.mark.parametrize(("changes", "left"), LEFT_WITH.values(), ids=LEFT_WITH)
+def test_only_what_a_store_has_is_listed_as_not_copied(run, tmp_path, changes, left):
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as store:
+        store.executescript(changes)
+    told = run("--to", "new.db", "--dry-run")
+    listed = told.partition("not copied")[2].splitlines()[1:]
+    assert [line[: len(left or "")] for line in listed] == ([left] if left else [])
 
 
 def test_bad_input_is_told_what_to_do(run, tmp_path):

@@ -270,3 +270,23 @@ def test_the_command_line_finds_a_room_by_name_also_for_who_sees_a_part_of_it(ru
     run("rename", "tea", "Tea Party")
     run("audience", "tea", "--kind", "private", "--member", "bob")
     assert "Tea Party" not in run("digest", "Tea Party", "--viewer", "user:bob")
+
+
+ATTACHED = {
+    "of a picture": ("Who knows this hut?", "picture", "look at the hut with the red roof"),
+    "of a recording": ("", "voice", "The hut is booked for Friday, says Bob"),
+    "of a picture, in Chinese": ("谁认识这个小屋？", "picture", "湖边有一座红顶小屋"),
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "described"), ATTACHED.values(), ids=ATTACHED)
+def test_what_was_said_of_attachments_is_shown(tmp_path, text, kind, described):
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    held = {"attachments": [{"type": kind, "name": "a.bin", "description": described}]}
+    with roomlore.open_sync(url) as lore:
+        lore.messages.add(Message(id="1", room_id="tea", sender_id="ann", text=text, metadata=held))
+        lore.messages.add(Message(id="2", room_id="tea", sender_id="bob", text="Should we book the hut? 订小屋吗？"))
+    for words in (["context"], ["digest", "--prompt"], ["digest"]):
+        told = CliRunner().invoke(app, ["--db", url, words[0], "tea", *words[1:]]).stdout
+        assert described in told, told
+    assert ("[图片 a.bin：" in told) == ("谁" in text), "a digest is in the language of its text"

@@ -400,3 +400,8 @@ async def test_whether_models_read_attachments_is_told_and_asked(tmp_path, monke
         waits = next(finding for finding in findings if finding.part == "attachments")
         assert "wait" in waits.told
         assert "jobs --kind attachments" in waits.advice
+    findings = await diagnose(Settings(database_url="chat.db", **given | {"providers": {"near": near}}))
+    [mute] = [finding for finding in findings if finding.part == "attachments"]
+    assert (mute.verdict, "has a key, so attachments wait" in mute.told) == ("fail", True)
+    [none] = [finding for finding in findings if finding.part == "providers"]
+    assert "NEAR_KEY" not in none.advice, "its model writes no memories"

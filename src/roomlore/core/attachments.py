@@ -200,9 +200,9 @@ def _options(attached: Attachment) -> str:
     return _VOTES.sub("", attached.caption) if attached.type == "poll" else attached.caption
 
 
-def descriptions_of(message: Message) -> str:
+def descriptions_of(message: Message, language: Literal["zh", "en"] = "en") -> str:
     """Return the attachments that were described, as a model reads them."""
-    return " ".join(_note(attached, "en") for attached in attachments_of(message) if attached.description.strip())
+    return " ".join(_note(attached, language) for attached in attachments_of(message) if attached.description.strip())
 
 
 def with_attachments(message: Message, language: Literal["zh", "en"]) -> str:

@@ -60,6 +60,10 @@ class ModelDescriber:
     tenant: str = ""
     language: Language = "en"
 
+    async def can_ask(self) -> bool:
+        """Return True if a provider of one of the models has a key, or needs none."""
+        return any([name and await self.models.has_provider(name) for name in (self.captions, self.transcripts)])
+
     async def describe(self, attachment: Attachment, content: bytes) -> str | None:
         """Return the description, None for what neither model reads. Raise as `LanguageModels.complete` does."""
         media_type, ending = media_type_of(content)
@@ -114,8 +118,8 @@ class Attachments(Service):
         self._jobs.ask(ATTACHMENTS)
 
     async def sweep(self) -> list[str]:
-        """Enqueue the noted rooms and return the ids of the work."""
-        return await self._rooms.sweep()
+        """Enqueue the noted rooms and return the ids of the work. They wait while no model can be asked."""
+        return await self._rooms.sweep() if await self._describer.can_ask() else []
 
     async def work(self, steps: Steps, arguments: Json) -> None:
         """Describe what is due in a room, as durable work. Raise the last error if something is to be tried again; once
@@ -164,7 +168,8 @@ class Attachments(Service):
                     if _stops(error):
                         break
                     continue
-                log.warning("an attachment is not described", extra={"room": room_id, "why": describe(error)})
+                why = describe(error)
+                log.warning("an attachment is not described: %s", why, extra={"room": room_id, "why": why})
                 texts[place] = ""
         described = await self._keep(tenant, room_id, arrival, left, texts)
         if failure is not None:

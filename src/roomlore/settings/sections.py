@@ -403,7 +403,9 @@ class AttachmentSettings(Section):
         form="some of picture, sticker, voice and video, as a list or separated by commas",
     )
     attachment_folder: str = setting(
-        "", "The folder below which `file` of an attachment is read; empty: no file is.", form="a path, or nothing"
+        "",
+        "Folder of attached files; of a tenant NAME its `tenants/NAME`; empty: none is read.",
+        form="a path, or nothing",
     )
     attachment_private: bool = setting(
         False, "Also fetch attachments from private addresses; off: only from the public internet."

@@ -72,7 +72,6 @@ def external_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool,
             slow_ms=1000 if embed and settings.candidates(EMBEDDERS) else None,
         ),
         *_backends(settings, clock, timeout_seconds),
-        Probe("attachments", lambda: _attachments(settings, clock)),
         Probe("oauth", lambda: _issuer(settings, timeout_seconds), slow_ms=2000),
         *_providers(settings, timeout_seconds),
     ]
@@ -117,17 +116,20 @@ async def _backend(
     return await backend.probe(settings.of(backend), host, seconds)
 
 
-async def _attachments(settings: Settings, clock: Clock) -> Sequence[Finding]:
+async def _attachments(settings: Settings, clock: Clock, *, wait: bool) -> Finding:
+    """Return what is known of attachments. `wait`: True if some are to be described."""
     if not settings.attachments.read:
-        return [Finding("attachments", "off", say("attachments.off"))]
+        return Finding("attachments", "off", say("attachments.off"))
     async with AsyncExitStack() as closing:
         models = make_models(settings, clock=clock, telemetry=PrometheusTelemetry(clock), closing=closing)
         named = filter(None, (settings.attachments.caption_model, settings.attachments.transcript_model))
         mute = [model for model in named if not await models.has_provider(model)]
     if mute:
         state = say("attachments.mute", models=", ".join(mute))
-        return [Finding("attachments", "fail", state, say("attachments.mute.do"))]
-    return [Finding("attachments", "ok", say("attachments.on", kinds=", ".join(settings.attachments.read)))]
+        return Finding("attachments", "fail", state, say("attachments.mute.do"))
+    if wait:
+        return Finding("attachments", "ok", say("attachments.wait"), say("attachments.wait.do"))
+    return Finding("attachments", "ok", say("attachments.on", kinds=", ".join(settings.attachments.read)))
 
 
 async def _issuer(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:
@@ -164,11 +166,13 @@ def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
         _provider(provider, keys.get(provider.key_variable or ""), reach=client.reach, seconds=timeout_seconds)
         for provider in tested_providers
     ]
-    return probes or [Probe("providers", partial(_no_provider, list(offered.values())))]
+    read = (settings.attachments.caption_model, settings.attachments.transcript_model)
+    writing = {offer.provider.name for entry in registry.all() if entry.model_id not in read for offer in entry.offers}
+    return probes or [Probe("providers", partial(_no_provider, [offered[name] for name in offered if name in writing]))]
 
 
 async def _no_provider(built_in: Sequence[Provider]) -> Sequence[Finding]:
-    """Return what is found if no provider can be asked. roomlore works without one."""
+    """Return what is found if no provider of a model that writes can be asked. roomlore works without one."""
     if not built_in:
         return []
     variables = ", ".join(dict.fromkeys(provider.key_variable for provider in built_in if provider.key_variable))
@@ -321,8 +325,7 @@ async def _database(settings: Settings, clock: Clock) -> list[Finding]:
     named = backends_of(VECTORS).get(store)
     if named is not None and named.in_database and store not in look.offers:
         findings.append(Finding("vectors", "fail", say("vectors.none", name=store), say("vectors.none.do", name=store)))
-    if look.attachments_wait:
-        findings.append(Finding("attachments", "ok", say("attachments.wait"), say("attachments.wait.do")))
+    findings.append(await _attachments(settings, clock, wait=look.attachments_wait))
     if not is_loopback(settings.server.host) and not look.has_keys:
         findings.append(Finding("keys", "fail", say("keys.none", host=settings.server.host), say("keys.none.do")))
     return findings

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
+from roomlore.core.attachments import descriptions_of
 from roomlore.core.digest.digest import ORDER, Digest, DigestEntry, DigestLine, Why
 from roomlore.core.digest.points import concerns, ends_asking, is_asking, says_little, speaks_of_decision
 from roomlore.core.digest.talks import (
@@ -22,8 +23,8 @@ from roomlore.core.digest.talks import (
 )
 from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.mentions import with_names
-from roomlore.core.models import Entry, TalkState
-from roomlore.core.text import asks, fold
+from roomlore.core.models import Entry, Message, TalkState
+from roomlore.core.text import asks, fold, language
 
 Count = Callable[[Sequence[str]], list[int]]
 
@@ -53,6 +54,8 @@ _POINT = 3
 _SHORT_MESSAGE = 4 * _LONGEST
 """Most characters of a message that may be shown as a whole."""
 _TITLE = 60
+_ATTACHED = 160
+"""Most characters of what was said of the attachments of a message."""
 
 
 @dataclass(frozen=True)
@@ -356,10 +359,16 @@ class _Page:
             sender_id=message.sender_id,
             sender_name=message.sender_name,
             sent_at=message.at,
-            text=self._whole(sentence, why),
+            text=self._with_attached(message, self._whole(sentence, why)),
             decides=sentence.entry in weighed.talk.decisions,
             why=why,
         )
+
+    def _with_attached(self, message: Message, text: str) -> str:
+        """Return the text with what was said of the attachments behind it, where there is room for both."""
+        notes = descriptions_of(message, language(text)) if message.metadata and message.text.strip() else ""
+        whole = f"{text} {shortened(notes, _ATTACHED)}"
+        return whole if notes and self._count([whole])[0] <= self._left else text
 
     def _cost(self, entry: DigestEntry) -> int:
         return self._count([f"{entry.rendered()}\n"])[0]

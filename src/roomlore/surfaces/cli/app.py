@@ -200,7 +200,7 @@ def options(
             metavar="URL",
         ),
     ] = None,
-    tenant: Annotated[str, typer.Option(help="Whose rooms.", metavar="NAME")] = DEFAULT_TENANT,
+    tenant: Annotated[str, typer.Option(help="The tenant, where there are several.", metavar="NAME")] = DEFAULT_TENANT,
     config: Annotated[
         str | None, typer.Option(help="The configuration file, in place of `roomlore.yaml`.", metavar="PATH")
     ] = None,

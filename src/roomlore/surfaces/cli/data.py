@@ -249,7 +249,9 @@ def import_(
     ] = None,
     timezone: Annotated[
         str | None,
-        typer.Option(help="Of exports with local times, such as `Asia/Shanghai`; else the setting `time_zone`."),
+        typer.Option(
+            help="The zone of exports with local times, such as `Asia/Shanghai`; else the setting `time_zone`."
+        ),
     ] = None,
     day: Annotated[
         str | None, typer.Option(help="The first day of an IRC log without dates, such as `2024-05-01`.")

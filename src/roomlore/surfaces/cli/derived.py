@@ -13,6 +13,7 @@ import typer
 
 from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.memory import Source
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, room_to_write, scope_for, viewer_of
@@ -222,7 +223,10 @@ class _Option:
         return parameters
 
     def _metavar(self) -> str | None:
-        """Return a word for the values where the help lists them, or is not to list an older one; None elsewhere."""
+        """Return a word for the values where the help lists them, or is not to list an older one, and the form of a
+        message; None elsewhere."""
+        if isinstance(self.argument.form, Many) and self.argument.form.of is Reference.SOURCE:
+            return "ROOM/MESSAGE"
         words = getattr(self.argument.form, "words", ()) if isinstance(self.argument.form, Choice) else ()
         listed = bool(words) and all(word in self.argument.en for word in words)
         return self.name.upper() if listed or _OLDER in words else None
@@ -249,11 +253,9 @@ class _Option:
                 return Literal[words], {}
             case Many(Choice(words)):
                 return list[StrEnum("Word", {word: word for word in words})], {}  # type: ignore[misc]  # Typer takes no Literal
-            case Many(Text() | Id()):
+            case Many(Text() | Id() | Reference.SOURCE):
                 return list[str], {}
-            case Text() | Id() | Moment() | Time() | Object():
-                return str, {}
-            case Reference() if self.argument.form is not Reference.SOURCE:
+            case Text() | Id() | Moment() | Time() | Object() | Reference():
                 return str, {}
         raise TypeError(f"A command has no option for {self.argument.form!r}.")
 
@@ -333,11 +335,21 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
         return await lore.rooms.named(value, viewer=None)
     if form is Reference.NEW_ROOM:
         return await room_to_write(lore, value)
+    if isinstance(form, Many) and form.of is Reference.SOURCE:
+        return [await _source(lore, place) for place in value]
     if form in _BY_PART:
         memory_id = await lore.memories.named(value, "evolution" if form is Reference.EVOLUTION else "memory")
         newest = form is Reference.MEMORY and verb.scope == "write"
         return (await lore.memories.head(memory_id, viewer=None)).memory_id if newest else memory_id
     return value
+
+
+async def _source(lore: Lore, place: str) -> Source:
+    room, slash, message = place.rpartition("/")
+    if not slash:
+        raise InvalidInput("source_option_invalid", value=f"{place!r:.80}")
+    here = await lore.rooms.named(room, viewer=None)
+    return Source(here, await lore.messages.named(here, message))
 
 
 def _moment(lore: Lore, verb: Verb, option: _Option, words: str, edge: Edge) -> datetime:

@@ -10,6 +10,7 @@ import typer
 
 from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.versions import AddedFact, FactImport
+from roomlore.core.texts import sentences
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, scope_meant, scope_to_write
@@ -49,7 +50,8 @@ async def _unknown(lore: Lore, fact: AddedFact, __: Call) -> None:
     (kind, _, room), known = fact.scope.partition(":"), show_memories.short(fact.memory_id)
     if kind == "group" and fact.outcome == "added" and await scope_meant(lore, fact.scope):
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        typer.echo(say(told, room=show.inert(room), fact=known), err=True)
+        note = sentences(say(told, room=show.inert(room), fact=known), await lore.rooms.meant(room, viewer=None))
+        typer.echo(show.inert_piece(translated(note)), err=True)
     for note in fact.notes:
         typer.echo(show.inert(translated(note)), err=True)
     if fact.people_meant:
@@ -85,8 +87,8 @@ remember = command(
     verbs.ADD,
     _added,
     after=_unknown,
-    names=_NAMES | {"scope": "about"},
-    without=("kind", "sources"),
+    names=_NAMES | {"scope": "about", "sources": "source"},
+    without=("kind",),
     spread=("statement",),
     creates=True,
 )
@@ -161,10 +163,7 @@ def import_(
     if len(report.skipped) > _NAMED_SKIPPED:
         more = len(report.skipped) - _NAMED_SKIPPED
         typer.echo(say("skipped {count} more; --json names them all", count=more), err=True)
-    if as_json:
-        show.as_json(to_jsonable(report))
-    else:
-        typer.echo(_summary(report))
+    show.as_json(to_jsonable(report)) if as_json else typer.echo(_summary(report))
 
 
 def _line(fact: Memory, now: datetime, zone: ZoneInfo) -> list[str]:

@@ -171,7 +171,7 @@ def _tell(shown: _Shown, out: Console) -> None:
         "Each of {count} questions comes an hour after the last message. What does one need to know to answer it?",
         count=len(shown.asked),
     )
-    score = say("The longer the bar, the more likely a message belongs with the question.")
+    score = say("The longer the bar, the more likely a message belongs with the question; “recent” only fills up.")
     out.print(f"{chat}\n{asking}\n{score}")
     for answered in [complete for complete in shown.asked if not complete.missing]:
         out.print()

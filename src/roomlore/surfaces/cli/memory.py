@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
@@ -30,18 +31,20 @@ from roomlore.core.memory.memory import (
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.derived import Call, add_others, command
-from roomlore.surfaces.cli.frame import AsJson, Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, scope_meant, scope_named, scope_to_write, viewer_of
 from roomlore.surfaces.cli.language import App, causes, helped, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs import memories as verbs
+from roomlore.verbs.table import Id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roomlore.core.visibility import Visibility
     from roomlore.storage.store import UnitOfWork
+    from roomlore.surfaces.cli.frame import Frame
     from roomlore.wiring import Lore
 
 _REJECTED = 120
@@ -432,15 +435,27 @@ def _wanted(visible: verbs.VisibleMemories, call: Call) -> list[Visibility]:
     return [memory for memory in visible.memories if not (call.own["withheld"] and memory.shown)]
 
 
+async def _seen_by(lore: Lore, _: str | None, *, room: str, scope: str | None = None) -> verbs.VisibleMemories:
+    """Return what a room may be shown, or a person who is given as user:ID."""
+    viewer = await viewer_of(lore, room if room.startswith("user:") else f"room:{room}")
+    return verbs.VisibleMemories(room_id=room, memories=await lore.memories.visible(str(viewer), scope=scope))
+
+
 async def _visible(_: Lore, visible: verbs.VisibleMemories, call: Call) -> None:
     every, room = visible.memories, show.inert(call.asked["room"])
     if listed := _wanted(visible, call):
         shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
         show.console().print(show.rows(shape, map(privacy.seen, listed)))
     hidden = sum(not visibility.shown for visibility in every)
-    typer.echo(
-        say("{shown} may be shown in {room}, {hidden} not.", shown=len(every) - hidden, room=room, hidden=hidden)
-    )
+    told = "{shown} may be shown to {room}, {hidden} not."
+    if not room.startswith("user:"):
+        told = "{shown} may be shown in {room}, {hidden} not."
+    typer.echo(say(told, shown=len(every) - hidden, room=room, hidden=hidden))
+
+
+_ROOM = verbs.VISIBLE["room"]
+_VIEWER = replace(_ROOM, form=Id(), en=f"{_ROOM.en} Or user:<id>, a person.", zh=f"{_ROOM.zh}或 user:<id>，即一个人。")
+_SEEN_BY = replace(verbs.VISIBLE, run=_seen_by, arguments=(_VIEWER, verbs.VISIBLE["scope"]))
 
 
 _NAMES = {"memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
@@ -461,5 +476,5 @@ app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)
 _WITHHELD = Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")]
-visible = command(verbs.VISIBLE, _visible, in_json=_wanted, also={"withheld": (_WITHHELD, False)})
+visible = command(_SEEN_BY, _visible, in_json=_wanted, also={"withheld": (_WITHHELD, False)})
 add_others(app, verbs.VERBS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.moving import BESIDE
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import INTERRUPTED, counting
 from roomlore.surfaces.cli.frame import Frame, frame_of
@@ -87,7 +88,7 @@ def _tell_plan(plan: MovePlan) -> None:
     typer.echo(say("About {size:,.0f} MB, and about {minutes} min.", size=max(1.0, plan.bytes / 1e6), minutes=minutes))
     for notice in plan.notices:
         _tell_notice(notice)
-    _tell_left(plan.left)
+    _tell_left(plan.left, plan.rows)
 
 
 def _rows(rows: Mapping[str, int]) -> object:
@@ -99,11 +100,12 @@ def _rows(rows: Mapping[str, int]) -> object:
 
 
 def _tell_report(report: MoveReport) -> None:
-    show.console().print(_rows({name: here for name, (_, here) in report.rows.items()}))
+    rows = {name: here for name, (_, here) in report.rows.items()}
+    show.console().print(_rows(rows))
     stood = show.local(report.stands_at).strftime("%Y-%m-%d %H:%M:%S")
     typer.echo(say("Copied in {seconds:,.0f} s: as the source was at {time}.", seconds=report.seconds, time=stood))
     if report.sound:
-        typer.echo(say("Checked: both have the same numbers of rows, and `roomlore verify` finds no fault in either."))
+        typer.echo(say("Checked: every row was compared, and `roomlore verify` finds no fault in either database."))
     for name in report.unlike:
         there, here = report.rows[name]
         typer.echo(say("{table}: {there:,} rows there, {here:,} here.", table=name, there=there, here=here))
@@ -111,7 +113,7 @@ def _tell_report(report: MoveReport) -> None:
         for tenant, faults in tenants.items():
             for fault in faults:
                 typer.echo(f"{say(_SIDES[side])}, {show.inert(tenant)}: {show.inert(translated(fault))}")
-    _tell_left(report.left)
+    _tell_left(report.left, rows)
     if report.newer:
         typer.echo(say("The source was changed since. Stop what uses it and run the same command again."))
     else:
@@ -122,6 +124,10 @@ def _tell_notice(notice: str) -> None:
     typer.echo(translated(notice), err=True)
 
 
-def _tell_left(left: Mapping[str, str]) -> None:
-    lines = [(translated(name), translated(why)) for name, why in left.items() if " " in name]  # no names of tables
-    show.console().print(show.rows(show.table("not copied", "why"), lines))
+def _tell_left(left: Mapping[str, str], rows: Mapping[str, int]) -> None:
+    """Print what is not copied, as far as the store has any of it. What is left of tables is nothing to people."""
+    elsewhere = rows["vector_collections"] if not rows["vectors"] else 0
+    counts = (rows["rooms_due"] + rows["import_positions"], rows["archives"], elsewhere)
+    there = dict(zip(BESIDE, counts, strict=True))
+    if lines := [(translated(name), translated(why)) for name, why in left.items() if there.get(name)]:
+        show.console().print(show.rows(show.table("not copied", "why"), lines))

@@ -37,11 +37,11 @@ def doctor(
     ctx: typer.Context,
     ask: Annotated[
         bool,
-        typer.Option("--ask", help="Ask every model that can be asked for a word too; providers may charge for it."),
+        typer.Option("--ask", help="Also send each model a short request; providers may charge for it."),
     ] = False,
     thorough: Annotated[
         bool,
-        typer.Option("--thorough", help="Compare indexes with tables too, where every page is read; takes longer."),
+        typer.Option("--thorough", help="Also compare the database's indexes with its tables; takes longer."),
     ] = False,
     timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that each look may take.")] = 10.0,
     every: Annotated[bool, typer.Option("--all", help="Show what works or is off too.")] = False,

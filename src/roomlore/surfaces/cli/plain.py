@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.errors import NotFound
+from roomlore.core.errors import NotFound, RoomloreError
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import Call, command, help_of
 from roomlore.surfaces.cli.frame import AsJson, ShownTo, frame_of, scope_meant, scope_named, viewer_of
@@ -16,6 +18,7 @@ from roomlore.verbs import plain as verbs
 from roomlore.verbs.recall import RECALL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
@@ -56,6 +59,25 @@ async def _check_known(lore: Lore, scope: str) -> None:
             raise NotFound(meant) from error
 
 
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the scopes before a question, and its words: what begins as a scope does, and what stands before a
+    question in quotes."""
+    count = len(words) - 1 if len(words) > 1 and len(words[-1].split()) > 1 else 0
+    while count < len(words) and re.match(r"(group|user|agent|room):\S", words[count]):
+        count += 1
+    return list(words[:count]), list(words[count:])
+
+
+async def _note_name(lore: Lore, words: Sequence[str]) -> None:
+    """Tell on standard error if the first word of a question is the name of a room or a person."""
+    from roomlore.wiring.naming import scope_about
+
+    with suppress(RoomloreError):
+        if words and await scope_about(lore, words[0], viewer=None):
+            told = "“{word}” is taken as a word of the question; `--for {word}` recalls for it too."
+            typer.echo(say(told, word=show.inert(words[0], 80)), err=True)
+
+
 def recall(
     ctx: typer.Context,
     whose: Annotated[
@@ -66,7 +88,8 @@ def recall(
         ),
     ] = None,
     question: Annotated[
-        list[str] | None, typer.Argument(metavar="QUESTION", help="What it is to matter for, in a few words.")
+        list[str] | None,
+        typer.Argument(metavar="QUESTION", help="A question or a few words. More scopes may stand before it."),
     ] = None,
     also: Annotated[
         list[str] | None,
@@ -78,7 +101,8 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Show what is remembered of a room, a person or an agent. With a question it shows what matters for that."""
-    asked = [*([whose] if whose else []), *(also or ())]
+    before, words = _split(question or ())
+    asked = [*([whose] if whose else []), *before, *(also or ())]
     if not asked:
         if viewer:
             raise typer.BadParameter("Give SCOPE, or leave out --viewer.")
@@ -87,10 +111,11 @@ def recall(
 
     async def work(lore: Lore) -> tuple[Recollection, datetime, ZoneInfo]:
         scopes = [await scope_named(lore, scope) for scope in asked]
-        said = [{"role": "user", "content": " ".join(question)}] if question else []
+        said = [{"role": "user", "content": " ".join(words)}] if words else []
         whom = await viewer_of(lore, viewer)
         how = {"max_tokens": max_tokens, "include_ended": ended}
         known = await RECALL(lore, whom, scopes=scopes, messages=said, **how)
+        await _note_name(lore, words)
         for scope in () if known.considered or whom else scopes:
             await _check_known(lore, scope)
         return known, lore.now(), lore.settings.search.zone

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -14,10 +15,11 @@ from rich.text import Text
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
 from roomlore.core.deletion import ROOM_PLACES_IN_WORDS, STAYS_IN_WORDS
-from roomlore.core.errors import Conflict, InvalidInput, NameNotId, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NameNotId, NotFound, UnknownRoom
 from roomlore.core.memory.memory import owner_of
 from roomlore.core.privacy import PLACES_IN_WORDS
-from roomlore.core.texts import sentences
+from roomlore.core.search.facts import nobody_has
+from roomlore.core.texts import Phrase, sentences
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import AsJson, Frame, frame_of, scope_meant, scope_named, with_id
 from roomlore.surfaces.cli.language import interface_language, say, several, translated
@@ -64,6 +66,7 @@ def audience(
     remove: Annotated[
         list[str] | None, typer.Option(help="The id of somebody who left; may be repeated.", metavar="PERSON")
     ] = None,
+    is_id: Annotated[bool, typer.Option("--id", help="Take each PERSON as an id, also an unknown one.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Make the room, and the database, if there is none.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,11 +80,18 @@ def audience(
     async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
         before = await _people(lore, room, new=new)
         here = before.room_id if before else room
+        people = [] if is_id else [*(member or ()), *(add or ()), *(remove or ())]
+        await _check_people(lore, people, lost=sorted(_there(before).difference(people)) if member else [])
         if kind is not None:
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
             await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
-        await _set_members(lore, here, member=member or (), add=add or (), remove=remove or ())
+        if member:
+            await lore.rooms.set_members(here, member)
+        if add:
+            await lore.rooms.add_members(here, add)
+        if remove:
+            await lore.rooms.remove_members(here, remove)
         return before, await lore.rooms.people(here)
 
     before, membership = frame_of(ctx).run(work, creates=new)
@@ -94,24 +104,26 @@ def audience(
     shape = show.table(
         "person", "member", "joined", "left", "last spoke", fixed=("member", "joined", "left", "last spoke")
     )
-    lines = [_line(name, presence) for name, presence in sorted(membership.people.items())]
-    show.console().print(show.rows(shape, lines))
-    if gone := _gone(before, membership):
+    show.console().print(show.rows(shape, starmap(_line, sorted(membership.people.items()))))
+    if gone := sorted(_there(before) - _there(membership)):
         typer.echo(say("Marked as left: {people}", people=", ".join(map(show.inert, gone))))
 
 
-async def _set_members(
-    lore: Lore, room: str, *, member: Sequence[str], add: Sequence[str], remove: Sequence[str]
-) -> None:
-    """Change who is a member. Raise `NameNotId` for the name of a person."""
-    for person in (*member, *add, *remove):
+async def _check_people(lore: Lore, people: Sequence[str], *, lost: Sequence[str]) -> None:
+    """Raise `NameNotId` for the name of a person, and `NotFound` for an id of which nothing is known if another may be
+    meant, or others would be marked as left (`lost`). Warn of any other such id."""
+    from roomlore.ports.people import all_meant
+
+    for person in people:
         await lore.privacy.check_person(person)
-    if member:
-        await lore.rooms.set_members(room, member)
-    if add:
-        await lore.rooms.add_members(room, add)
-    if remove:
-        await lore.rooms.remove_members(room, remove)
+    async with lore.storage.reading(lore.tenant) as work:
+        unknown = await all_meant(work, people, viewer=None, now=lore.now())
+    notes = [nobody_has(name, near) for name, near in unknown.items() if near or lost]
+    if notes:
+        others = Phrase("members_left", people=", ".join(lost)) if lost else ""
+        raise NotFound(sentences("", *notes, Phrase("members_unknown"), others))
+    for name in unknown:
+        typer.echo(show.inert(translated(nobody_has(name, {}))), err=True)
 
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
@@ -123,10 +135,9 @@ async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
         raise NotFound("room_unknown_make_new", room=repr(room)) from error
 
 
-def _gone(before: RoomPeople | None, after: RoomPeople) -> list[str]:
-    """Return who has left now and had not before."""
-    there = [name for name, presence in before.people.items() if not _has_left(presence)] if before else []
-    return sorted(name for name in there if _has_left(after.people[name]))
+def _there(people: RoomPeople | None) -> set[str]:
+    """Return who has not left."""
+    return {name for name, presence in people.people.items() if not _has_left(presence)} if people else set()
 
 
 def _has_left(presence: Presence) -> bool:
@@ -289,10 +300,7 @@ async def _person(lore: Lore, given: str, frame: Frame) -> str:
 
 
 def _tell(done: ForgetReport, *, as_json: bool, rooms: Mapping[str, str] | None = None) -> None:
-    if as_json:
-        show.as_json(to_jsonable(done))
-    else:
-        report(done, show.console(), rooms)
+    show.as_json(to_jsonable(done)) if as_json else report(done, show.console(), rooms)
 
 
 def report(done: ForgetReport, out: Console, rooms: Mapping[str, str] | None = None) -> None:
@@ -348,34 +356,33 @@ def delete_room(
     """Remove a room with everything that rests on it alone. Asks first, as it cannot be undone. Exits with 1 if
     something is left."""
     frame = frame_of(ctx)
-    here = frame.run(lambda lore: lore.rooms.named(room, viewer=None, or_new=True))
-    if dry_run or not yes:
-        would = frame.run(lambda lore: _would_delete(lore, here))
-        if dry_run and would is not None:
-            _tell_of_room(would, as_json=as_json)
-            raise typer.Exit
-        if would is not None:
-            _print_room(would, Console(stderr=True, highlight=False, markup=False))
-            typer.confirm(say("Delete {room} for good?", room=_room_called(would)), abort=True, err=True)
+    here, would = frame.run(lambda lore: _would_delete(lore, room))
+    if would is not None and dry_run:
+        _tell_of_room(would, as_json=as_json)
+        raise typer.Exit
+    if would is not None and not yes:
+        _print_room(would, Console(stderr=True, highlight=False, markup=False))
+        typer.confirm(say("Delete {room} for good?", room=_room_called(would)), abort=True, err=True)
     done = frame.run(lambda lore: lore.rooms.delete(here))
     _tell_of_room(done, as_json=as_json)
     if not done.complete:
         raise typer.Exit(1)
 
 
-async def _would_delete(lore: Lore, room_id: str) -> RoomReport | None:
-    """Return what would go, None if it is going already."""
+async def _would_delete(lore: Lore, given: str) -> tuple[str, RoomReport | None]:
+    """Return the id of a room, and what would go, None if it is going already. Raise `NotFound` if there is none."""
+    here = await lore.rooms.named(given, viewer=None, or_new=True)
     try:
-        return await lore.rooms.delete(room_id, dry_run=True)
+        return here, await lore.rooms.delete(here, dry_run=True)
     except Conflict:
-        return None
+        return here, None
+    except UnknownRoom as error:
+        nothing = Phrase("room_to_delete_unknown", room=f"{given!r:.80}")
+        raise NotFound(sentences(nothing, await lore.rooms.meant(given, viewer=None))) from error
 
 
 def _tell_of_room(report: RoomReport, *, as_json: bool) -> None:
-    if as_json:
-        show.as_json(to_jsonable(report))
-    else:
-        _print_room(report, show.console())
+    show.as_json(to_jsonable(report)) if as_json else _print_room(report, show.console())
 
 
 def _room_called(report: RoomReport) -> str:
@@ -384,22 +391,26 @@ def _room_called(report: RoomReport) -> str:
 
 
 def _print_room(report: RoomReport, out: Console) -> None:
-    """Print what was or would be removed, by place, what stays, and what is left, with the reason."""
-    head = "Would go with the room {room}:" if report.dry_run else "Gone with the room {room}:"
-    out.print(Text(say(head, room=_room_called(report)), "bold"))
-    for place, count in report.places.items():
-        out.print(f"  {count:>7}  {translated(ROOM_PLACES_IN_WORDS.get(place, place))}")
-    if gone := len(report.retired):
-        out.print(f"  {several(gone, '{count} memory elsewhere that rests on it alone', _RETIRED_ELSEWHERE)}")
-    if report.stays:
-        out.print(Text(say("Stays:"), "bold"))
-    for what, count in report.stays.items():
-        out.print(f"  {count:>7}  {translated(STAYS_IN_WORDS[what])}")
-    out.print(Text(say("Backups, exports and the totals of usage stay as they are."), "dim"))
+    """Print what was or would be removed, and what stays, each once, and what is left, with the reason."""
+    head = "Would be removed with the room {room}:" if report.dry_run else "Removed with the room {room}:"
+    goes = {
+        translated(ROOM_PLACES_IN_WORDS.get(place, place)): count
+        for place, count in report.places.items()
+        if place not in _REWRITTEN
+    }
+    if report.retired:
+        goes[say("memories elsewhere that rest on it alone")] = len(report.retired)
+    stays = {translated(STAYS_IN_WORDS[what]): count for what, count in report.stays.items()}
+    for title, counts in ((say(head, room=_room_called(report)), goes), (say("Stays:"), stays)):
+        out.print(Text(title, "bold"))
+        for what, count in counts.items():
+            out.print(f"  {what}{say(': ')}{count:,}")
+    out.print(f"  {say('backups, exports and the totals of usage')}")
     _print_left(report.left, out)
 
 
-_RETIRED_ELSEWHERE = "{count} memories elsewhere that rest on it alone"
+_REWRITTEN = ("memories", "memory_changes", "evolutions")
+"""Places of which something stays, rewritten. What goes of them is counted in memories."""
 
 
 def _print_left(remainders: Sequence[Left], out: Console) -> None:
@@ -441,10 +452,7 @@ def verify(
                 raise NotFound(sentences(str(error), meant)) from error
 
     verification = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(verification))
-    else:
-        _findings(verification, show.console())
+    show.as_json(to_jsonable(verification)) if as_json else _findings(verification, show.console())
     if not verification.sound:
         raise typer.Exit(1)
 

@@ -81,10 +81,7 @@ def evaluate(
     evaluation = frame_of(ctx).run(work)
     if report is not None:
         report.write_text(page(evaluation), encoding="utf-8")
-    if as_json:
-        show.as_json(figures(evaluation))
-    else:
-        _print(evaluation)
+    show.as_json(figures(evaluation)) if as_json else _print(evaluation)
     reached = evaluation.found.value
     if evaluation.leaks or (least is not None and (reached is None or reached < least)):
         raise typer.Exit(1)

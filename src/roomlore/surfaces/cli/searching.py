@@ -50,7 +50,7 @@ def search(
         typer.Option(help="Only what `room:ROOM` or `user:NAME` may see, in all rooms; then give no ROOM."),
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--all", help="All rooms, where QUERY has several words without quotes.")
+        bool, typer.Option("--all", help="Search all rooms: every word given belongs to QUERY.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help=help_of(SEARCH["limit"]))] = 10,
     mode: Annotated[str, typer.Option(help=help_of(SEARCH["mode"]))] = "hybrid",

@@ -161,6 +161,7 @@ def _what(settings: Settings) -> str:
     memories = say("short memories ({count} at a time)", count=settings.work.work_at_once)
     parts = [memories] if settings.evolution.extract_every else []
     parts += [say("indexes for search")]
+    parts += [say("attachments in words")] if settings.attachments.read else []
     parts += [say("summaries of sessions")] if settings.sessions.auto_checkpoint else []
     return say(", ").join(parts)
 

@@ -345,7 +345,4 @@ def state(
         return await lore.sessions.patch_state(conversation, wanted, viewer=None)
 
     value = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(value))
-    else:
-        print_state(value, show.console())
+    show.as_json(to_jsonable(value)) if as_json else print_state(value, show.console())

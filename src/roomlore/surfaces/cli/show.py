@@ -15,7 +15,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from roomlore.core.attachments import attachment
+from roomlore.core.attachments import attachment, attachments_of, with_attachments
 from roomlore.core.context import Context
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
 from roomlore.surfaces.cli.language import causes, interface_language, say
@@ -143,7 +143,8 @@ def context(
     built: Context, trigger: StoredMessage, out: Console, *, signals: bool = False, numbers: bool = True
 ) -> None:
     """Print a context: a line for each message, with a bar for its score and the reason, and the saving. `signals`:
-    with the five signals, if the terminal is wide enough. `numbers`: with the scores, else bars compare them."""
+    with the five signals, if the terminal is wide enough. `numbers`: with the scores, else bars compare them, and
+    a reason that half of the lines have is left out."""
     out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
     place = (
         clock(trigger.at),
@@ -186,7 +187,10 @@ def _context_table(built: Context, out: Console, *, signals: bool, numbers: bool
     shape.add_column(no_wrap=True, overflow="ellipsis", max_width=_WIDE_REASON if wide else _NARROW_REASON)
     if signals:
         shape.add_row(*(Text(head, "bold") for head in ("", "", "", "", "", *map(say, _SIGNALS), "")))
-    for candidate in built.messages:
+    reasons = [reason(candidate.reason, wide=wide) for candidate in built.messages]
+    usual = max(reasons, key=reasons.count)
+    left_out = usual if not numbers and reasons.count(usual) * 2 >= len(reasons) else None
+    for candidate, why in zip(built.messages, reasons, strict=True):
         message = candidate.message
         shape.add_row(
             Text(local(message.at).strftime("%H:%M" if one_day else "%m-%d %H:%M"), "dim"),
@@ -195,7 +199,7 @@ def _context_table(built: Context, out: Console, *, signals: bool, numbers: bool
             Text(name(message), "bold"),
             f"{'→ ' if message.id == built.parent else ''}{text_of(message)}",
             *(_five(candidate.signals) if signals else ()),
-            Text(reason(candidate.reason, wide=wide), "dim"),
+            Text("" if why == left_out else why, "dim"),
         )
     return shape
 
@@ -219,7 +223,10 @@ def reason(text: str, *, wide: bool) -> str:
 
 
 def text_of(message: StoredMessage, longest: int = 160) -> str:
-    """Return the text of a message in one line; of one without words what it holds."""
+    """Return the text of a message in one line, with what was said of its attachments; of one without words what it
+    holds."""
+    if any(held.description for held in attachments_of(message)):
+        return inert(with_attachments(message, interface_language()), longest)
     if message.text.strip():
         return inert(message.text, longest)
     kind, caption = attachment(message)
