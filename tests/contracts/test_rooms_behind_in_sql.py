@@ -9,7 +9,6 @@ from sqlalchemy import create_engine
 
 from roomlore.storage import connect
 from roomlore.storage.messages import _COUNT, _COUNT_OF, _FIRST_SINCE, _MET, _PAGE_OF
-from roomlore.storage.related import _EXCHANGED
 from roomlore.storage.rooms import _ROOMS_OF
 from roomlore.storage.values import RoomBehind
 from roomlore.storage.work import _BEHIND
@@ -79,9 +78,6 @@ def _check_plans(url: str) -> None:
         assert not TOO_MUCH.search(found), found
     behind = plan(url, _BEHIND)
     assert not SORTS.search(behind), behind
-    exchanged = plan(url, _EXCHANGED)
-    assert "ix_message_features_parent" in exchanged, exchanged
-    assert not re.search(r"Seq Scan|AUTOMATIC|SCAN (messages|message_features)", exchanged), exchanged
     met = plan(url, _MET)
     assert "ix_messages_reply_to" in met, met
     assert not re.search(r"Seq Scan|SCAN (messages|rooms)", met), met

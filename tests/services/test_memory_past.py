@@ -274,7 +274,7 @@ async def test_evolutions_are_taken_back_from_the_last_to_the_first(rig):
     await add(rig, "tea")
     await rig.evolve(TEA, update("m1", "green tea"))
     await rig.evolve(TEA, update("m1", "绿茶"), evolution_id="e2")
-    with pytest.raises(Conflict, match="Revert what came later first"):
+    with pytest.raises(Conflict, match="Undo what came later first"):
         await rig.memories.revert("e1")
     await rig.memories.revert("e2")
     assert await said(rig) == ["green tea"]
