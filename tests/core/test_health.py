@@ -25,8 +25,9 @@ def test_the_worst_counts():
         ({"version": "0003"}, "warn", "brings it to schema 0006"),
         ({"version": "0002"}, "fail", "before the first release"),
         ({"version": "0042"}, "fail", "upgrade roomlore"),
+        ({"version": "moving"}, "fail", "run that command again"),
     ],
-    ids=["sound", "slow", "new", "older", "unreleased", "newer"],
+    ids=["sound", "slow", "new", "older", "unreleased", "newer", "moving"],
 )
 def test_a_database(changes, verdict, says):
     found = judge_database(replace(SOUND, **changes))

@@ -93,7 +93,8 @@ def test_a_mistyped_room_or_database_is_not_made(run, tmp_path):
     assert "no database" in run("audience", "team", "--member", "ann", code=1)
     assert not (tmp_path / "chat.db").exists()
     assert run("audience", "team", "--new", "--kind", "direct").startswith("team: direct")
-    assert "--new" in run("audience", "taem", "--member", "ann", code=1)
+    mistyped = run("audience", "taem", "--member", "ann", code=1)
+    assert ("--new" in mistyped, "Did you mean 'team'?" in mistyped) == (True, True)
     assert "no room" in run("audience", "taem", code=1)
 
 

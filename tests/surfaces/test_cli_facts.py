@@ -67,13 +67,12 @@ def test_an_update_that_changes_nothing_says_so():
 
 def test_a_fact_about_a_group_that_does_not_exist_says_so():
     told = run("facts", "add", "group:nosuch", "They meet on Fridays", "--id", "f9").stderr
-    assert "There is no room nosuch yet" in told
+    assert "There is no room 'nosuch'" in told
     assert "roomlore facts delete f9" in told
-    assert "There is no room" not in run("facts", "add", ANNA, "Likes tea").stderr
     with roomlore.open_sync("facts.db") as lore:
         lore.messages.add([_said("u1", "Anna")])
         lore.rooms.rename("r1", "Crew")
-    assert run("remember", "group:Crow", "Row").stderr.endswith(" takes it back. Did you mean 'r1' ('Crew')?\n")
+    assert "Did you mean 'r1' ('Crew')?" in run("remember", "group:Crow", "Row").stderr
 
 
 def test_the_messages_that_support_a_fact_are_given_by_room_and_id():
@@ -111,7 +110,7 @@ def test_a_person_may_be_named_if_only_one_has_the_name_but_not_for_more_than_a_
     assert asked("add", "user:u2", "Likes cake")["scope"] == "user:u2", "an id is no name"
     assert "did you mean 'u1' ('Anna')?" in run("facts", "add", "user:Ana", "Likes tea").stderr
     assert asked("list", "user:Ana")[0]["scope"] == "user:Ana"
-    assert run("facts", "add", "user:zoe", "Likes tea").stderr == ""
+    assert run("facts", "add", "user:zoe", "Likes tea").stderr.startswith("Nobody who wrote here has the id 'zoe'. ")
 
 
 _TAKEN = "Taking {0} as the name of user:{1}.\n"

@@ -405,3 +405,9 @@ async def test_whether_models_read_attachments_is_told_and_asked(tmp_path, monke
     assert (mute.verdict, "has a key, so attachments wait" in mute.told) == ("fail", True)
     [none] = [finding for finding in findings if finding.part == "providers"]
     assert "NEAR_KEY" not in none.advice, "its model writes no memories"
+    monkeypatch.setattr("roomlore.wiring.doctor.can_chat", lambda: False)
+    monkeypatch.setattr("roomlore.wiring.work.can_chat", lambda: False)
+    assert "pip install 'roomlore[openai]'" in (await found(**given))["attachments"].advice
+    with pytest.raises(roomlore.InvalidInput, match="Models need the extra"):
+        async with roomlore.open("chat.db", settings=Settings(**given)):
+            pass

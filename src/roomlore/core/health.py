@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from roomlore.core.errors import listed
+from roomlore.core.moving import MOVING
 from roomlore.core.texts import catalogue
 
 
@@ -97,6 +98,8 @@ def judge_database(look: DatabaseLook) -> Finding:
         return Finding("database", "warn", text, say("database.foreign.do"))
     if look.version is None:
         return Finding("database", "warn", say("database.new", **known), say("database.new.do"))
+    if look.version == MOVING:
+        return Finding("database", "fail", say("database.other", **known), say("database.moving.do"))
     if look.version > look.head:
         return Finding("database", "fail", say("database.other", **known), say("database.newer.do"))
     if look.version < look.first:

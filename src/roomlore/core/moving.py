@@ -9,6 +9,8 @@ from typing import Any
 
 from roomlore.core.json_values import in_json
 
+MOVING = "moving"
+"""The stamp of a database that a move is filling, in place of a revision."""
 Row = tuple[Any, ...]
 """The values of a row, those of its key first."""
 Key = tuple[Any, ...]

@@ -23,10 +23,10 @@ from sqlalchemy import StaticPool, create_engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged, StorageUnavailable
-from roomlore.core.moving import OWN, WAYS, Key, Row
+from roomlore.core.moving import MOVING, OWN, WAYS, Key, Row
 from roomlore.storage import migrations
 from roomlore.storage.inspection import MERGE_WORDS
-from roomlore.storage.opening import MOVING, file_of, is_in_memory, parse, upgrade
+from roomlore.storage.opening import file_of, is_in_memory, parse, upgrade
 from roomlore.storage.rows import unescape
 from roomlore.storage.schema import metadata
 from roomlore.storage.shapes import MESSAGE

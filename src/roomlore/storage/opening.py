@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, StaticPool, create_engine, inspect, make
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from roomlore.core.errors import InvalidInput, StorageBusy, StorageUnavailable
+from roomlore.core.moving import MOVING
 from roomlore.storage import migrations
 from roomlore.storage.engine import WAIT_SECONDS, translated
 from roomlore.storage.migrations.first_version import FIRST, make, names
@@ -68,8 +69,6 @@ _COPYING = "database_being_partitioned"
 _TAKEN = "database_names_taken"
 _TOO_OLD = "database_too_old"
 _NEWER = "database_too_new"
-MOVING = "moving"
-"""The stamp of a database that a move is filling (`storage.moving`), in place of a revision."""
 
 
 async def connect(url: str) -> Storage:

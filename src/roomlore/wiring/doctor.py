@@ -9,6 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
+from roomlore.adapters.chat import can_chat
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.telemetry import PrometheusTelemetry
@@ -120,6 +121,8 @@ async def _attachments(settings: Settings, clock: Clock, *, wait: bool) -> Findi
     """Return what is known of attachments. `wait`: True if some are to be described."""
     if not settings.attachments.read:
         return Finding("attachments", "off", say("attachments.off"))
+    if not can_chat():
+        return Finding("attachments", "fail", say("attachments.extra"), say("attachments.extra.do"))
     async with AsyncExitStack() as closing:
         models = make_models(settings, clock=clock, telemetry=PrometheusTelemetry(clock), closing=closing)
         named = filter(None, (settings.attachments.caption_model, settings.attachments.transcript_model))

@@ -12,14 +12,14 @@ from roomlore.adapters.vectors import PGVECTOR
 from roomlore.adapters.vectors.rows import own_table
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
-from roomlore.core.moving import OLDER, OTHERS, MovePlan, MoveReport, Row, batches, differences, left, minutes
+from roomlore.core.moving import MOVING, OLDER, OTHERS, MovePlan, MoveReport, Row, batches, differences, left, minutes
 from roomlore.core.search.hits import EmbeddingModel
 from roomlore.ports.backends import VECTORS, Host
 from roomlore.settings import Settings
 from roomlore.storage import connect
 from roomlore.storage.engine import translated
 from roomlore.storage.moving import READ, PostgresSide, Side, copied_tables, open_side, side_name
-from roomlore.storage.opening import MOVING, open_as_it_is, parse
+from roomlore.storage.opening import open_as_it_is, parse
 from roomlore.wiring.doctor import is_missing
 from roomlore.wiring.lore import open_for_command
 from roomlore.wiring.models import usable

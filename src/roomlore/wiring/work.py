@@ -11,12 +11,14 @@ from pathlib import Path
 
 from roomlore import services
 from roomlore.adapters.archive_files import FolderOfArchives
+from roomlore.adapters.chat import can_chat
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.attachments import undescribed
 from roomlore.core.chat import SUMMARY_MODEL
+from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.archives import ArchivedMessages
@@ -239,6 +241,8 @@ def make_attachments(
     settings = common.settings.attachments
     if not settings.read:
         return None
+    if not can_chat():
+        raise InvalidInput("openai_not_installed")
     from roomlore.adapters.attached import AttachedFiles  # for attachments alone
 
     folder = Path(settings.attachment_folder) if settings.attachment_folder else None

@@ -240,7 +240,8 @@ def people_like(given: str, known: Mapping[str, str]) -> dict[str, str]:
 def nobody_has(given: str, known: Mapping[str, str]) -> str:
     """Return a sentence which says that nobody has this id, and who may be meant by it. `known`: names by id."""
     near = people_like(given, known).items()
-    meant = ", ".join(f"{sender_id!r:.80}" + (f" ({name!r:.80})" if name else "") for sender_id, name in near)
+    names = {sender_id: f" ({name!r:.80})" if name not in ("", sender_id) else "" for sender_id, name in near}
+    meant = ", ".join(f"{sender_id!r:.80}{name}" for sender_id, name in names.items())
     problem = f"Nobody who wrote here has the id {given!r:.80}"
     return f"{problem}; did you mean {meant}?" if meant else f"{problem}."
 

@@ -10,7 +10,6 @@ import typer
 
 from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.versions import AddedFact, FactImport
-from roomlore.core.texts import sentences
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
 from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, scope_meant, scope_to_write
@@ -46,12 +45,12 @@ def _tell_ended(lore: Lore, fact: Memory) -> None:
 
 
 async def _unknown(lore: Lore, fact: AddedFact, __: Call) -> None:
-    """Tell on standard error if a fact is about a room that is not there, or another person may be meant."""
-    (kind, _, room), known = fact.scope.partition(":"), show_memories.short(fact.memory_id)
-    if kind == "group" and fact.outcome == "added" and await scope_meant(lore, fact.scope):
-        told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        note = sentences(say(told, room=show.inert(room), fact=known), await lore.rooms.meant(room, viewer=None))
-        typer.echo(show.inert_piece(translated(note)), err=True)
+    """Tell on standard error if a fact is about a room or a person that is not there, or another person may be
+    meant."""
+    known = show_memories.short(fact.memory_id)
+    if fact.outcome == "added" and not fact.notes and (problem := await scope_meant(lore, fact.scope)):
+        told = "{problem} `roomlore facts delete {fact}` takes it back."
+        typer.echo(show.inert_piece(say(told, problem=translated(problem), fact=known)), err=True)
     for note in fact.notes:
         typer.echo(show.inert(translated(note)), err=True)
     if fact.people_meant:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -96,7 +97,7 @@ def audience(
 
     before, membership = frame_of(ctx).run(work, creates=new)
     if as_json:
-        show.as_json(to_jsonable(membership))
+        show.as_json(to_jsonable(replace(membership, people=dict(sorted(membership.people.items())))))
         return
     completeness = say("all members are known") if membership.complete else say("members are not all known")
     called = show.inert(membership.room_id)
@@ -132,7 +133,8 @@ async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
     except NotFound as error:
         if new:
             return None
-        raise NotFound("room_unknown_make_new", room=repr(room)) from error
+        unknown = Phrase("room_unknown_make_new", room=repr(room))
+        raise NotFound(sentences(unknown, await lore.rooms.meant(room, viewer=None))) from error
 
 
 def _there(people: RoomPeople | None) -> set[str]:
