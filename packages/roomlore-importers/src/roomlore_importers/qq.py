@@ -20,11 +20,9 @@ from roomlore_importers.export_files import (
     Line,
     Options,
     Source,
-    Wanted,
     excerpt,
-    in_folder,
-    in_zip,
     is_zip,
+    only_json,
     open_zip,
     read_lines,
 )
@@ -65,7 +63,6 @@ _LAYOUT = Layout(
     home=("messages", 0),
 )
 MANIFEST, CHUNKS = "manifest.json", "chunks"
-_WANTED = Wanted((".json",))
 
 
 def read_exporter(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
@@ -142,9 +139,7 @@ def _file_of(source: Source) -> Source:
     """Return the only JSON file of a folder or zip; a file is returned as it is."""
     if source.member is not None:
         return source
-    if source.path.is_dir():
-        return in_folder(source.path, _WANTED)
-    return in_zip(source.path, _WANTED) if is_zip(source.path) else source
+    return only_json(source.path) if source.path.is_dir() or is_zip(source.path) else source
 
 
 def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
