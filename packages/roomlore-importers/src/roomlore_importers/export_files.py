@@ -122,6 +122,13 @@ class Source:
         with file:
             yield file
 
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Leave what is read inside the block out of the progress: it will be read again."""
+        before = self.bytes_read, self.repaired
+        yield
+        self.bytes_read, self.repaired = before
+
     def encoding(self) -> tuple[str, int]:
         """Return (codec name, bytes of byte order mark to skip), decided from samples of the whole file."""
         with self.open() as file:
@@ -341,6 +348,7 @@ LONGEST_LINE = 64 << 20
 LONGEST_TEXT = 16 << 20
 """Characters of a message of many lines: a line behind them begins none."""
 _BEGINNING = 1 << 10
+_LEARNED_FROM = 5000
 TOO_LONG = f"the line is longer than {LONGEST_LINE >> 20} MiB"
 
 
@@ -373,6 +381,12 @@ def read_lines(source: Source, *, offset: int = 0, number: int = 0) -> Iterator[
             whole = len(raw) == end - start
             yield Line(number, start, end, _decode(source, raw if whole else raw[:_BEGINNING], encoding), whole)
             start = end
+
+
+def first_lines(source: Source) -> list[str]:
+    """Return the first thousands of lines, from which a format learns names and orders."""
+    with source.looked_at():
+        return [line.text for line in islice(read_lines(source), _LEARNED_FROM) if line.whole]
 
 
 def _raw_lines(file: BinaryIO, start: int, encoding: str) -> Iterator[tuple[bytes, int]]:

@@ -8,8 +8,8 @@ from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
-from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, content_of, first_lines, moves_of
-from roomlore_importers.export_files import Options, Source, excerpt
+from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, content_of, moves_of
+from roomlore_importers.export_files import Options, Source, excerpt, first_lines
 from roomlore_importers.shapes import id_at, local_time, named
 from roomlore_importers.wechat import records
 from roomlore_importers.written_dates import CLOCK, clock_time, read_day, read_moment

@@ -13,12 +13,11 @@ from roomlore_importers.chat_lines import (
     Head,
     by_length,
     content_of,
-    first_lines,
     is_gone,
     kind_of_word,
     moves_of,
 )
-from roomlore_importers.export_files import Options, Source
+from roomlore_importers.export_files import Options, Source, first_lines
 from roomlore_importers.written_dates import CLOCK, Day, clock_time, month_first, read_day
 
 _TABBED = lazy_pattern(rf"{CLOCK}\t(?:(?P<sender>[^\t]*)\t)?(?P<text>.*)", re.DOTALL)

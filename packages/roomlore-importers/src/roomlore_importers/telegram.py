@@ -97,13 +97,12 @@ class _Topics:
 
 def _reread(source: Source, topics: _Topics, until: Position) -> None:
     """Learn the topics of the messages before a position."""
-    before = source.bytes_read, source.repaired
-    for member in read_members(source, _LAYOUT, None, _note):
-        if isinstance(member, Member):
-            topics.of(member, name(member.value.get("id")), _answered(member.value))
-        if member.position["offset"] >= until["offset"]:
-            break
-    source.bytes_read, source.repaired = before
+    with source.looked_at():
+        for member in read_members(source, _LAYOUT, None, _note):
+            if isinstance(member, Member):
+                topics.of(member, name(member.value.get("id")), _answered(member.value))
+            if member.position["offset"] >= until["offset"]:
+                break
 
 
 def _note(event: Event, facts: Facts) -> None:
