@@ -43,6 +43,7 @@ from roomlore_importers.shapes import (
     named,
     obj,
     objects,
+    texts,
     words,
 )
 
@@ -297,8 +298,7 @@ def _forwarded(data: dict[str, Any], depth: int) -> str:
     title = words(data.get("title"))
     messages = objects(data.get("messages")) if depth < _MAX_DEPTH else []
     lines = [line for message in messages if (line := _line(message, depth))]
-    shown = data.get("preview")
-    preview = [line for line in shown if isinstance(line, str)] if isinstance(shown, list) and not lines else []
+    preview = [] if lines else texts(data.get("preview"))
     return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
 
 

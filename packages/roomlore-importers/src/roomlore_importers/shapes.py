@@ -40,6 +40,11 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def texts(value: object) -> list[str]:
+    """Return the texts in a list that are not empty; none if it is no list."""
+    return [text for text in value if isinstance(text, str) and text] if isinstance(value, list) else []
+
+
 def name(value: object) -> str:
     """Return an id or name: text as it is, an integer as digits, else ''."""
     if isinstance(value, bool):
