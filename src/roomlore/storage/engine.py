@@ -255,11 +255,8 @@ def texts_in(column: ColumnElement[Any]) -> ColumnElement[str]:
 
 def in_room(table: Any) -> ColumnElement[bool]:
     """Return a condition: rows of the room given by the parameters `tenant` and `room_id`."""
-    return and_(table.c.room_key == _key_of_room(), table.c.tenant == bindparam("tenant"))
-
-
-def _key_of_room() -> Any:
-    return select(schema.rooms.c.room_key).where(named_room()).scalar_subquery()
+    key = select(schema.rooms.c.room_key).where(named_room()).scalar_subquery()
+    return and_(table.c.room_key == key, table.c.tenant == bindparam("tenant"))
 
 
 def insert_row(table: Table) -> Insert:

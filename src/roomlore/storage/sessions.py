@@ -175,7 +175,7 @@ class Sessions(Repository):
         if rows:
             keys = numbers_text([row[0] for row in rows])
             await self._sql.fetch(_LEASE, room_keys=keys, until=to_micros(lease_until))
-        taken = [(row[1], row[2], _to_due(row[3:])) for row in rows]
+        taken = [(row[1], row[2], DueCheckpoint(at=from_micros(row[3]), tries=row[4], window=row[5])) for row in rows]
         return sorted(taken, key=lambda taken_session: taken_session[2].at)
 
     async def schedule(self, *, conversation_id: str, due: DueCheckpoint | None, was: datetime | None) -> bool:
@@ -192,10 +192,6 @@ class Sessions(Repository):
             new_due_window=due.window if due else 0,
         )
         return bool(rows)
-
-
-def _to_due(row: Sequence[Any]) -> DueCheckpoint:
-    return DueCheckpoint(at=from_micros(row[0]), tries=row[1], window=row[2])
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:

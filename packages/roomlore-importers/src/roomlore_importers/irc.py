@@ -94,7 +94,8 @@ class _Log(LineReader):
         if self._start:
             return _Calendar(self._start["day"], self._start["second"], self._start["dated"])
         calendar = _Calendar()
-        day = self._options.day or _date_in_path(self._source)
+        folders = "/".join(self._source.path.resolve().parts[-4:-1])  # such as 2004/11/15
+        day = self._options.day or _plain_date(self._source.stem) or _plain_date(folders)
         if day is not None:
             calendar.turn_to(day)
         return calendar
@@ -226,11 +227,6 @@ def room_name(source: Source) -> str:
     if channel := re.search(r"#+[^\s#]+", name):
         name = channel.group()
     return _PLAIN_DATE.sub("", name).strip("-_. ") or name
-
-
-def _date_in_path(source: Source) -> date | None:
-    """Return the date of a name with 2004-11-15 or 20041115, or of folders 2004/11/15."""
-    return _plain_date(source.stem) or _plain_date("/".join(source.path.resolve().parts[-4:-1]))
 
 
 def _plain_date(text: str) -> date | None:

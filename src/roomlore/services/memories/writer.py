@@ -132,10 +132,6 @@ class _Batch:
         return cls({scope: by_scope[scope] for scope in sorted(by_scope)}, len(memories))
 
 
-def _kinds_of(memories: Sequence[tuple[int, NewMemory]]) -> list[MemoryKind]:
-    return sorted({memory.kind for _, memory in memories})
-
-
 class MemoryWriter(Service):
     """Write the memories of one tenant. `zone`: in which days begin and end."""
 
@@ -152,7 +148,8 @@ class MemoryWriter(Service):
         batch = _Batch.of(memories, self.zone)
 
         async def once() -> list[Remembered]:
-            before = {scope: await self._read(scope, _kinds_of(new)) for scope, new in batch.by_scope.items()}
+            kinds = {scope: sorted({memory.kind for _, memory in new}) for scope, new in batch.by_scope.items()}
+            before = {scope: await self._read(scope, its) for scope, its in kinds.items()}
             if dry_run:
                 async with self._storage.reading(self._tenant) as work:
                     return await self._decide(work, batch, before, refresh=refresh, dry_run=True)
