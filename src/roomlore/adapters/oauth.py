@@ -66,7 +66,7 @@ class IssuerTokens:
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, RecursionError) as error:
-            raise Forbidden("token_invalid", why=_reason(error)) from error
+            raise Forbidden("token_invalid", why=_REASONS.get(type(error), "it cannot be read")) from error
         return claims
 
     async def _key(self, name: str | None) -> Mapping[str, Any]:
@@ -212,10 +212,6 @@ _REASONS: Mapping[type[Exception], str] = {
     jwt.InvalidSignatureError: "its signature is wrong",
     jwt.MissingRequiredClaimError: "it lacks one of the claims exp, iss and aud",
 }
-
-
-def _reason(error: Exception) -> str:
-    return _REASONS.get(type(error), "it cannot be read")
 
 
 def _addresses_of_metadata(issuer: str) -> list[str]:

@@ -42,8 +42,6 @@ MOST_READ = 20
 _MOST_SHOWN = 4
 LONGEST_DESCRIPTION = 8_000
 """Characters of a description that are kept."""
-DESCRIBABLE: tuple[Kind, ...] = ("picture", "sticker", "voice", "video")
-"""The kinds that a model can put into words."""
 _BEGINNINGS: Sequence[tuple[str, str, Sequence[tuple[int, bytes]]]] = (
     ("image/png", "png", [(0, b"\x89PNG\r\n\x1a\n")]),
     ("image/jpeg", "jpg", [(0, b"\xff\xd8\xff")]),

@@ -281,7 +281,7 @@ def windows_of(room: RoomPeople, people: Collection[str] | None) -> tuple[Window
     windows: tuple[Window, ...] = ALWAYS
     for person in people:
         heard = _presence(room, person)
-        windows = _both(windows, _joined(sorted((*heard, *public))) if public else heard)
+        windows = tuple(_overlaps(windows, _joined(sorted((*heard, *public))) if public else heard))
         if not windows:
             break
     return windows
@@ -456,10 +456,6 @@ def _joined(windows: Iterable[Window]) -> tuple[Window, ...]:
         else:
             joined_windows.append(window)
     return tuple(joined_windows)
-
-
-def _both(windows: Sequence[Window], other: Sequence[Window]) -> tuple[Window, ...]:
-    return tuple(_overlaps(windows, other))
 
 
 def _overlaps(windows: Sequence[Window], other: Sequence[Window]) -> Iterator[Window]:

@@ -85,6 +85,20 @@ def check_page(*, limit: int, after: int = 0) -> None:
             raise InvalidInput("number_outside", name=name, value=repr(value), least=least, most=_MAX)
 
 
+MAX_QUERY_CHARS = 20_000
+MAX_HITS = 200
+
+
+def check_query(query: str, *, limit: int) -> None:
+    """Raise `InvalidInput` unless messages or memories can be searched for this."""
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("query_empty")
+    if len(query) > MAX_QUERY_CHARS:
+        raise InvalidInput("query_too_long", count=len(query), most=MAX_QUERY_CHARS)
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise InvalidInput("number_to_give_from_one", name="limit", value=repr(limit), most=MAX_HITS)
+
+
 MAX_ID_CHARS = 512
 _ROLES = tuple(role.value for role in Role)
 _NULLABLE = ("reply_to", "root_id", "topic_id", "turn_id")

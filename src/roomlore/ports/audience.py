@@ -1,10 +1,11 @@
 """Read from storage who heard what, and decide with core what a viewer may know. All services share this."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +156,51 @@ class Sight:
         view = view_of(self._viewer, windows, now)
         self._valid = now, next_change(self._viewer, self._own, view, now)
         return view
+
+
+@dataclass(slots=True)
+class CachedView:
+    """Memories in a cache. `ended`: those that hold no more are among them; `until`: when the next of them ends, if
+    they are not. For a viewer, `sight`: what it may see, `evidence`: that of all memories, and `seen`: those that the
+    viewer might see then. `size`: the cost in the cache."""
+
+    sight: Sight | None = None
+    ended: bool = False
+    until: datetime | None = None
+    evidence: EvidenceTable | None = None
+    seen: NDArray[np.bool_] | None = None
+    size: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+_Cached = TypeVar("_Cached", bound=CachedView)
+
+
+class ViewCache(Generic[_Cached]):
+    """A cache of what was asked for last. `most`: what it may cost."""
+
+    def __init__(self, kind: type[_Cached], *, most: int) -> None:
+        self._kind = kind
+        self._most = most
+        self._size = 0
+        self._windows = KnownWindows()
+        self._cached: OrderedDict[Hashable, _Cached] = OrderedDict()
+
+    def entry(self, key: Hashable, viewer: Viewer | None, *, ended: bool) -> _Cached:
+        """Return what is cached under the key, or a new entry."""
+        cached = self._cached.setdefault(key, self._kind(Sight(viewer, self._windows) if viewer else None, ended))
+        self._cached.move_to_end(key)
+        return cached
+
+    def weigh(self, key: Hashable, cached: _Cached, size: int) -> None:
+        """Note what an entry costs now, and drop those requested longest ago to make room; the last one stays."""
+        if self._cached.get(key) is not cached:
+            return
+        self._size += size - cached.size
+        cached.size = size
+        while self._size > self._most and len(self._cached) > 1:
+            _, dropped = self._cached.popitem(last=False)
+            self._size -= dropped.size
 
 
 @dataclass(frozen=True, slots=True)

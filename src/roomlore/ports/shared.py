@@ -26,7 +26,6 @@ class Service:
     """A service, or a part of one, with the backends that it uses."""
 
     def __init__(self, backends: Backends) -> None:
-        self._backends = backends
         self._storage = backends.storage
         self._tokens = backends.tokens
         self._clock = backends.clock

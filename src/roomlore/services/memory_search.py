@@ -1,9 +1,8 @@
 """Search of memories: the memories of scopes prepared for search and cached until the scope changes."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from roomlore.core.audience import EvidenceTable, View, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable
+from roomlore.core.intake import check_query
 from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory, next_end
 from roomlore.core.memory.scoring import (
     BACKGROUND,
@@ -32,7 +32,7 @@ from roomlore.core.memory.scoring import (
 )
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest, Vectors
 from roomlore.core.visibility import as_shown_to
-from roomlore.ports.audience import KnownWindows, Sight
+from roomlore.ports.audience import CachedView, ViewCache
 from roomlore.ports.coordination import INDEXING, Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import MeaningSearch
@@ -48,8 +48,6 @@ _INLINE = 500
 """Memories that are prepared on the event loop; more use another thread."""
 _ENTRY = 4
 """The cost of a scope without a memory, in memories."""
-MAX_QUERY_CHARS = 20_000
-MAX_HITS = 200
 _AT_ONCE = 32
 _SAMPLE = 128
 """Memories that stand for all others of a scope if only the nearest are found."""
@@ -77,22 +75,13 @@ class Ready:
 
 
 @dataclass(slots=True)
-class _Cached:
+class _Cached(CachedView):
     """A cached scope. `stamp`: its creation time, and the number of its changes when its memories were read: a
-    forgotten scope may be created again. `ended`: memories that hold no more are among them; `until`: when the next of
-    them ends, if they are not. For a viewer, `sight`: what it may see, `every`: all memories of the scope,
-    `evidence`: theirs, and `seen`: those that the viewer might see then."""
+    forgotten scope may be created again. `every`: for a viewer, all memories of the scope."""
 
-    sight: Sight | None = None
-    ended: bool = False
-    until: datetime | None = None
     stamp: tuple[datetime, int] | None = None
     ready: Ready | None = None
     every: Sequence[NumberedMemory] = ()
-    evidence: EvidenceTable | None = None
-    seen: NDArray[np.bool_] | None = None
-    size: int = 0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class MemorySearchCache:
@@ -101,21 +90,16 @@ class MemorySearchCache:
     def __init__(self, *, storage: "Storage", clock: Clock, held: int = _HELD) -> None:
         self._storage = storage
         self._clock = clock
-        self._most = held
-        self._held = 0
-        self._windows = KnownWindows()
-        self._cached: OrderedDict[tuple[str, str, Viewer | None, bool], _Cached] = OrderedDict()
+        self._cached = ViewCache(_Cached, most=held)
 
     async def find(self, tenant: str, scope: str, viewer: Viewer | None = None, ended: bool = False) -> Ready:
         """Return the current memories that the viewer may see, None for all. `ended`: those that hold no more, too.
         Raise `StorageUnavailable`."""
         key = (tenant, scope, viewer, ended)
-        cached = self._cached.setdefault(key, _Cached(Sight(viewer, self._windows) if viewer else None, ended))
-        self._cached.move_to_end(key)
+        cached = self._cached.entry(key, viewer, ended=ended)
         async with cached.lock, self._storage.reading(tenant) as work:
             ready = await self._current(work, cached, scope)
-        if self._cached.get(key) is cached:
-            self._weigh(cached, _ENTRY + len(ready.memories) + len(cached.every))
+        self._cached.weigh(key, cached, _ENTRY + len(ready.memories) + len(cached.every))
         return ready
 
     async def _current(self, work: "UnitOfWork", cached: _Cached, scope: str) -> Ready:
@@ -144,14 +128,6 @@ class MemorySearchCache:
             cached.ready = await asyncio.to_thread(Ready, fitting) if large else Ready(fitting)
             cached.stamp, cached.seen, cached.until = stamp, seen, until
         return cached.ready
-
-    def _weigh(self, cached: _Cached, size: int) -> None:
-        """Drop the scopes requested longest ago to make room; the last one stays."""
-        self._held += size - cached.size
-        cached.size = size
-        while self._held > self._most and len(self._cached) > 1:
-            _, dropped = self._cached.popitem(last=False)
-            self._held -= dropped.size
 
 
 def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) -> list[NumberedMemory]:
@@ -343,11 +319,6 @@ def _hit(ready: Ready, scores: Scores, place: int) -> MemoryHit:
 
 
 def _check(query: str, *, limit: int, threshold: float) -> None:
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("query_empty")
-    if len(query) > MAX_QUERY_CHARS:
-        raise InvalidInput("query_too_long", count=len(query), most=MAX_QUERY_CHARS)
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
-        raise InvalidInput("number_to_give_from_one", name="limit", value=repr(limit), most=MAX_HITS)
+    check_query(query, limit=limit)
     if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
         raise InvalidInput("threshold_invalid", value=repr(threshold))

@@ -5,7 +5,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -37,7 +37,7 @@ from roomlore.core.recall.recollection import (
 from roomlore.core.search.hits import Floats, Vectors
 from roomlore.core.transcript import Speakers
 from roomlore.core.visibility import as_shown_to
-from roomlore.ports.audience import KnownWindows, Sight
+from roomlore.ports.audience import CachedView, ViewCache
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.shared import Backends, Service
@@ -61,23 +61,14 @@ _AT_ONCE = 64
 
 
 @dataclass(slots=True)
-class CachedFacts:
+class CachedFacts(CachedView):
     """A cached set of facts. `stamp`: the state of each scope when the facts were read. `vectors`: of the facts, once
-    made. `size`: its cost in the cache. `ended`: facts that hold no more are among them; `until`: when the next of them
-    ends, if they are not. For a viewer, `sight`: what it may see, `every`: all facts of the scopes,
-    `evidence`: theirs, and `seen`: those that the viewer might see then."""
+    made. `every`: for a viewer, all facts of the scopes."""
 
-    sight: Sight | None = None
-    ended: bool = False
-    until: datetime | None = None
     stamp: _Stamp = ()
     facts: FactSet | None = None
     every: Sequence[Memory] = ()
-    evidence: EvidenceTable | None = None
-    seen: NDArray[np.bool_] | None = None
     vectors: Vectors | None = None
-    size: int = 0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def put(self, facts: FactSet, *, stamp: _Stamp, seen: NDArray[np.bool_] | None, until: datetime | None) -> FactSet:
         """Keep the facts with all that shows if they are current: a thread may end after one that began later."""
@@ -94,10 +85,7 @@ class RecallCache:
         self._storage = storage
         self._count = tokens.count
         self._clock = clock
-        self._most = held
-        self._held = 0
-        self._windows = KnownWindows()
-        self._cached: OrderedDict[tuple[object, ...], CachedFacts] = OrderedDict()
+        self._cached = ViewCache(CachedFacts, most=held)
 
     async def find(
         self,
@@ -110,12 +98,10 @@ class RecallCache:
         """Return the current facts that the viewer may see, None for all. `ended`: those that hold no more, too. Raise
         `StorageUnavailable`."""
         key = (tenant, tuple(scopes), tuple(kinds), viewer, ended)
-        cached = self._cached.setdefault(key, CachedFacts(Sight(viewer, self._windows) if viewer else None, ended))
-        self._cached.move_to_end(key)
+        cached = self._cached.entry(key, viewer, ended=ended)
         async with cached.lock:
             facts = await self._current(cached, tenant, scopes, kinds)
-        if self._cached.get(key) is cached:
-            self._weigh(cached, _ENTRY * len(scopes) + len(facts) + len(cached.every))
+        self._cached.weigh(key, cached, _ENTRY * len(scopes) + len(facts) + len(cached.every))
         return cached, facts
 
     async def _current(
@@ -153,14 +139,6 @@ class RecallCache:
         if sum(len(memory.statement) for memory in memories) <= _INLINE:
             return put(ready())
         return await asyncio.shield(_made(put, ready))
-
-    def _weigh(self, cached: CachedFacts, size: int) -> None:
-        """Drop the sets requested longest ago to make room; the last one stays."""
-        self._held += size - cached.size
-        cached.size = size
-        while self._held > self._most and len(self._cached) > 1:
-            _, dropped = self._cached.popitem(last=False)
-            self._held -= dropped.size
 
 
 def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at: datetime | None) -> list[Memory]:

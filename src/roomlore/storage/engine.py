@@ -31,6 +31,7 @@ from sqlalchemy import (
     or_,
     select,
 )
+from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
@@ -254,11 +255,13 @@ def texts_in(column: ColumnElement[Any]) -> ColumnElement[str]:
 
 def in_room(table: Any) -> ColumnElement[bool]:
     """Return a condition: rows of the room given by the parameters `tenant` and `room_id`."""
-    return and_(table.c.room_key == _key_of_room(), table.c.tenant == bindparam("tenant"))
+    key = select(schema.rooms.c.room_key).where(named_room()).scalar_subquery()
+    return and_(table.c.room_key == key, table.c.tenant == bindparam("tenant"))
 
 
-def _key_of_room() -> Any:
-    return select(schema.rooms.c.room_key).where(named_room()).scalar_subquery()
+def insert_row(table: Table) -> Insert:
+    """Return an insert of a row, with a parameter for each column under its name."""
+    return insert(table).values({column.name: bindparam(column.name) for column in table.c})
 
 
 def named_room() -> ColumnElement[bool]:

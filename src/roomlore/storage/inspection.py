@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -179,11 +179,7 @@ async def compact_database(storage: Storage) -> None:
             await connection.run("VACUUM")
             await _empty_log(connection)
         else:
-            await connection.run(f"VACUUM {', '.join(_tables())}")
-
-
-def _tables() -> Sequence[str]:
-    return [table.name for table in metadata.sorted_tables]
+            await connection.run(f"VACUUM {', '.join(table.name for table in metadata.sorted_tables)}")
 
 
 async def _empty_log(connection: Connection) -> None:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_, select, tuple_
-from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.core.memory.memory import (
     Evolution,
@@ -16,7 +15,7 @@ from roomlore.core.memory.memory import (
     NumberedMemory,
 )
 from roomlore.storage import schema
-from roomlore.storage.engine import Repository, Row, Statement, among, begins_or_ends, key_of_scope
+from roomlore.storage.engine import Repository, Row, Statement, among, begins_or_ends, insert_row, key_of_scope
 from roomlore.storage.rows import (
     containing,
     names_text,
@@ -35,8 +34,13 @@ _ours_without_index = _m.c.tenant.concat(literal_column("''")) == bindparam("ten
 tenant."""
 
 
+def _any_memories(*more: Any) -> Any:
+    """Select memories of all tenants, with more columns."""
+    return select(*MEMORY.columns, *more).select_from(_m.join(_s, _in_scope))
+
+
 def _memories(*where: Any) -> Any:
-    return select(*MEMORY.columns).select_from(_m.join(_s, _in_scope)).where(_ours, *where)
+    return _any_memories().where(_ours, *where)
 
 
 def _chosen() -> ColumnElement[bool]:
@@ -78,22 +82,22 @@ def _saying() -> Any:
 def _citing() -> Any:
     mine = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
     keys = select(_src.c.memory_key).where(mine, among(_src.c.message_id, "message_ids"))
-    chosen = select(*MEMORY.columns).select_from(_m.join(_s, _in_scope))
-    return chosen.where(_m.c.memory_key.in_(keys), schema.ACTIVE, _ours_without_index).order_by(_m.c.memory_id)
+    chosen = _any_memories().where(_m.c.memory_key.in_(keys), schema.ACTIVE, _ours_without_index)
+    return chosen.order_by(_m.c.memory_id)
 
 
 def _short_of_room() -> Any:
     mine = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
     keys = select(_src.c.memory_key).where(mine)
     of_scope = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
-    chosen = select(*MEMORY.columns).select_from(_m.join(_s, _in_scope)).where(of_scope, schema.ACTIVE)
-    short = chosen.where(_m.c.kind == MemoryKind.SHORT.value, _m.c.memory_key.in_(keys), _ours_without_index)
+    short = _any_memories().where(
+        of_scope, schema.ACTIVE, _m.c.kind == MemoryKind.SHORT.value, _m.c.memory_key.in_(keys), _ours_without_index
+    )
     return short.order_by(_m.c.updated_at.desc(), _m.c.memory_id.desc()).limit(bindparam("count"))
 
 
 def _fallbacks(*where: Any) -> Any:
-    chosen = select(*MEMORY.columns, _m.c.tenant).select_from(_m.join(_s, _in_scope))
-    waiting = chosen.where(schema.WAITS_FOR_A_MODEL, *where)
+    waiting = _any_memories(_m.c.tenant).where(schema.WAITS_FOR_A_MODEL, *where)
     return waiting.order_by(_m.c.tenant, _m.c.memory_id).limit(bindparam("count"))
 
 
@@ -103,11 +107,7 @@ def _above() -> ColumnElement[bool]:
 
 _LINEAGES = Statement(lambda: select(_m.c.memory_id, _m.c.lineage_id).where(_ours, among(_m.c.memory_id, "memory_ids")))
 _HEADS = Statement(
-    lambda: (
-        select(*MEMORY.columns, _m.c.merged_into)
-        .select_from(_m.join(_s, _in_scope))
-        .where(_ours, among(_m.c.lineage_id, "lineage_ids"), _m.c.head)
-    )
+    lambda: _any_memories(_m.c.merged_into).where(_ours, among(_m.c.lineage_id, "lineage_ids"), _m.c.head)
 )
 _BY_ID = Statement(lambda: _memories(among(_m.c.memory_id, "memory_ids")))
 _PAGE, _PAGE_HELD, _PAGE_ENDED = (Statement(partial(_page, *where)) for where in ((), (_HOLDS,), (_ENDED,)))
@@ -273,8 +273,7 @@ def _held(
 
 
 def _numbered(*where: Any) -> Any:
-    joined = _m.join(_s, _s.c.scope_key == _m.c.scope_key)
-    return select(*MEMORY.columns, _m.c.tenant, _m.c.memory_key).select_from(joined).where(schema.ACTIVE, *where)
+    return _any_memories(_m.c.tenant, _m.c.memory_key).where(schema.ACTIVE, *where)
 
 
 def _active() -> Any:
@@ -335,14 +334,7 @@ def _evolution_page(*where: Any) -> Any:
     return chosen.order_by(_e.c.evolution_id.desc()).limit(bindparam("count"))
 
 
-_ADD = Statement(
-    lambda: (
-        insert(_e)
-        .values({column.name: bindparam(column.name) for column in _e.c})
-        .on_conflict_do_nothing()
-        .returning(_e.c.evolution_id)
-    )
-)
+_ADD = Statement(lambda: insert_row(_e).on_conflict_do_nothing().returning(_e.c.evolution_id))
 _EVOLUTIONS_BY_ID = Statement(
     lambda: select(*EVOLUTION.columns).where(_own_evolution, among(_e.c.evolution_id, "evolution_ids"))
 )

@@ -210,8 +210,8 @@ _LEAVES_ACTIVE = {
 _named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
 
 
-def _scopes(*where: Any) -> Any:
-    chosen = select(*SCOPE.columns).where(_s.c.tenant == bindparam("tenant"), *where)
+def _page_after() -> Any:
+    chosen = select(*SCOPE.columns).where(_s.c.tenant == bindparam("tenant"), _s.c.scope > bindparam("after"))
     return chosen.order_by(_s.c.scope).limit(bindparam("count"))
 
 
@@ -300,8 +300,7 @@ _MAKE = Statement(
         .on_conflict_do_nothing()
     )
 )
-_PAGE_FROM_START = Statement(_scopes)
-_PAGE_AFTER = Statement(lambda: _scopes(_s.c.scope > bindparam("after")))
+_PAGE_AFTER = Statement(_page_after)
 _STEP = Statement(
     lambda: (
         update(_s)
@@ -379,10 +378,7 @@ class MemoryLog(Repository):
 
     async def scopes(self, *, after: str | None, limit: int) -> list[Scope]:
         """Return scopes above `after`, ascending."""
-        if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=self._tenant, count=limit)
-        else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after, count=limit)
+        rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after or "", count=limit)
         return [SCOPE.read(row, self._tenant) for row in rows]
 
     async def apply(self, *, scope: str, changes: Sequence[Change]) -> None:

@@ -243,20 +243,8 @@ _FIRST_SINCE = Statement(_first_since)
 _CHANGED = Statement(_changed)
 _APPENDED = Statement(_appended)
 
-_REPLIES_OF = Statement(
-    lambda: (
-        select(_m.c.arrival)
-        .where(
-            visible,
-            _m.c.arrival > bindparam("after"),
-            _m.c.sender_id == bindparam("agent"),
-            _m.c.role == Role.ASSISTANT.value,
-            _m.c.has_tool_calls.is_(False),
-        )
-        .order_by(_m.c.arrival)
-        .limit(bindparam("count"))
-    )
-)
+_spoken = and_(_m.c.role == Role.ASSISTANT.value, _m.c.has_tool_calls.is_(False))
+_REPLIES_OF = Statement(lambda: _page([_m.c.arrival], _of_sender, _spoken))
 
 
 def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
@@ -449,7 +437,7 @@ class MessageReading(InRoom):
     async def replies_of(self, *, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
         """Return arrivals above `after` of the agent's replies, ascending: messages of the role assistant that call no
         tools."""
-        rows = await self._rows(_REPLIES_OF, room_id, after=after, count=limit, agent=agent_id)
+        rows = await self._rows(_REPLIES_OF, room_id, after=after, count=limit, sender_id=agent_id)
         return [row[0] for row in rows]
 
     async def ids_like(self, *, room_id: str, part: str, limit: int) -> list[str]:
@@ -506,10 +494,9 @@ def _window() -> ColumnElement[Any]:
 
 
 def _target_statement(*where: ColumnElement[bool]) -> Select[Any]:
-    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
     previous = _newest_before(dated_at(_earlier_message)).limit(1).scalar_subquery()
     columns = (_window(), previous, *ROOM.columns, *ENTRY.columns)
-    joined = _r.join(_m, _r.c.room_key == _m.c.room_key).join(_f, beside)
+    joined = _r.join(_m, _r.c.room_key == _m.c.room_key).join(_f, _its_features)
     return select(*columns).select_from(joined).where(visible, *where)
 
 

@@ -24,7 +24,6 @@ from sqlalchemy import (
 )
 from sqlalchemy import insert as sqlalchemy_insert
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
@@ -61,15 +60,7 @@ def _people_before() -> Any:
 
 _FIND = Statement(lambda: select(*ROOM.columns).where(named_room()))
 _REVISION = Statement(lambda: select(_rooms.c.revision, _rooms.c.created_at).where(named_room()))
-_PAGE_FROM_START = Statement(
-    lambda: (
-        select(*ROOM.columns)
-        .where(_rooms.c.tenant == bindparam("tenant"), in_use)
-        .order_by(_rooms.c.room_id)
-        .limit(bindparam("count"))
-    )
-)
-_PAGE_AFTER = Statement(
+_PAGE = Statement(
     lambda: (
         select(*ROOM.columns)
         .where(_rooms.c.tenant == bindparam("tenant"), _rooms.c.room_id > bindparam("after"), in_use)
@@ -77,14 +68,7 @@ _PAGE_AFTER = Statement(
         .limit(bindparam("count"))
     )
 )
-_CONFIGURE = Statement(
-    lambda: (
-        update(_rooms)
-        .where(named_room())
-        .values(settings=bindparam("new_settings"), revision=_rooms.c.revision + 1)
-        .returning(*ROOM.columns)
-    )
-)
+_CONFIGURE = Statement(lambda: _changed(settings=bindparam("new_settings")).returning(*ROOM.columns))
 _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-9223372036854775808")).desc(), _rooms.c.room_id)
 _USED_LAST = Statement(lambda: _used_last())
 _NAMED_LIKE = Statement(lambda: _used_last().where(or_(_like(_rooms.c.room_id), _like(_rooms.c.room_name))))
@@ -110,6 +94,11 @@ _PARTLY_PUBLIC = Statement(
     )
 )
 _OF_PERSON = Statement(lambda: _of_person())
+
+
+def _changed(**values: Any) -> Any:
+    """Return an update of a room, which raises its revision."""
+    return update(_rooms).where(named_room()).values(**values, revision=_rooms.c.revision + 1)
 
 
 def _used_last() -> Any:
@@ -205,28 +194,12 @@ _ROOMS_OF = Statement(
     )
 )
 _SET_KIND = Statement(
-    lambda: (
-        update(_rooms)
-        .where(named_room())
-        .values(kind=bindparam("new_kind"), past_kinds=bindparam("past"), revision=_rooms.c.revision + 1)
-        .returning(*ROOM.columns)
-    )
+    lambda: _changed(kind=bindparam("new_kind"), past_kinds=bindparam("past")).returning(*ROOM.columns)
 )
-_RENAME = Statement(
-    lambda: (
-        update(_rooms)
-        .where(named_room())
-        .values(room_name=bindparam("new_name"), revision=_rooms.c.revision + 1)
-        .returning(*ROOM.columns)
-    )
-)
-_TELL_MEMBERS = Statement(
-    lambda: (
-        update(_rooms).where(named_room()).values(members_told=bindparam("all_told"), revision=_rooms.c.revision + 1)
-    )
-)
+_RENAME = Statement(lambda: _changed(room_name=bindparam("new_name")).returning(*ROOM.columns))
+_TELL_MEMBERS = Statement(lambda: _changed(members_told=bindparam("all_told")))
 _DROP_MEMBERS = Statement(lambda: delete(_members).where(in_room(_members)))
-_ADD_MEMBERS = Statement(lambda: insert_new(_members))
+_ADD_MEMBERS = Statement(lambda: insert(_members))
 _these_rooms = (_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"), in_use)
 _STAMPS = Statement(lambda: select(_rooms.c.room_id, _rooms.c.created_at, _rooms.c.revision).where(*_these_rooms))
 _PEOPLE_OF = Statement(lambda: _people_of())
@@ -310,10 +283,7 @@ class Rooms(Repository):
 
     async def page(self, *, after: str | None, limit: int) -> list[Room]:
         """Return rooms with an id above `after`, ascending by id."""
-        if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=self._tenant, count=limit)
-        else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after, count=limit)
+        rows = await self._sql.fetch(_PAGE, tenant=self._tenant, after=after or "", count=limit)
         return [ROOM.read(row) for row in rows]
 
     async def lock(self, *, room_id: str, now: datetime) -> Room:
@@ -615,7 +585,7 @@ _REVOKE_ANY = Statement(_revoke)
 _REVOKE = Statement(lambda: _revoke().where(_of_tenant))
 _FIRST = Statement(lambda: select(_k.c.key_id).limit(1))
 _SIGNING = Statement(lambda: select(_s.c.secret).where(_s.c.name == bindparam("own_name")))
-_SIGN = Statement(lambda: insert_new(_s).on_conflict_do_nothing())
+_SIGN = Statement(lambda: insert(_s).on_conflict_do_nothing())
 
 
 class Keys(Repository):

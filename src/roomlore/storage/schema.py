@@ -44,6 +44,12 @@ Key = BigInteger().with_variant(Integer, "sqlite")
 
 BEING_DELETED = "deleted"
 
+
+def _where(condition: Any) -> dict[str, Any]:
+    """Return the arguments of an index of the rows under this condition alone."""
+    return {"sqlite_where": condition, "postgresql_where": condition}
+
+
 rooms = Table(
     "rooms",
     metadata,
@@ -106,23 +112,10 @@ messages = Table(
 """`heard_from`, `heard_until`: of estimated messages, the time within which they were said."""
 
 
-def _where_given(column: str) -> Index:
-    given = messages.c[column].is_not(None)
-    return Index(
-        f"ix_messages_{column}",
-        messages.c.room_key,
-        messages.c[column],
-        messages.c.arrival,
-        sqlite_where=given,
-        postgresql_where=given,
-    )
-
-
 Index("ix_messages_sent_at", messages.c.room_key, messages.c.sent_at, messages.c.arrival)
-_where_given("reply_to")
-_where_given("root_id")
-_where_given("topic_id")
-_where_given("turn_id")
+for _column in (messages.c.reply_to, messages.c.root_id, messages.c.topic_id, messages.c.turn_id):
+    _given = _where(_column.is_not(None))
+    Index(f"ix_messages_{_column.name}", messages.c.room_key, _column, messages.c.arrival, **_given)
 
 features = Table(
     "message_features",
@@ -184,12 +177,7 @@ thread_titles = Table(
 )
 """The titles of threads that a model wrote. `title`: empty if its answer could not be used. `messages`: how many the
 thread had then; 0 if the title is to be made again: one of them was changed since, or the model did not answer."""
-Index(
-    "ix_thread_titles_stale",
-    thread_titles.c.room_key,
-    sqlite_where=thread_titles.c.messages == 0,
-    postgresql_where=thread_titles.c.messages == 0,
-)
+Index("ix_thread_titles_stale", thread_titles.c.room_key, **_where(thread_titles.c.messages == 0))
 
 participants = Table(
     "participants",
@@ -442,12 +430,7 @@ sessions = Table(
     Column("updated_at", BigInteger, nullable=False),
 )
 """`checkpoint`: number of the one in force. `marks`: the number of checkpoints and resets."""
-Index(
-    "ix_sessions_due_at",
-    sessions.c.due_at,
-    sqlite_where=sessions.c.due_at.is_not(None),
-    postgresql_where=sessions.c.due_at.is_not(None),
-)
+Index("ix_sessions_due_at", sessions.c.due_at, **_where(sessions.c.due_at.is_not(None)))
 
 checkpoints = Table(
     "checkpoints",
@@ -526,10 +509,6 @@ memories = Table(
 """One row for each version. `head`: the active version of its lineage or, if there is none, the last active one; so a
 lineage has one head and at most one active version. `merged_into`, on heads only: the lineage that this one was merged
 into."""
-
-
-def _where(condition: Any) -> dict[str, Any]:
-    return {"sqlite_where": condition, "postgresql_where": condition}
 
 
 ACTIVE = memories.c.status == literal_column("'active'")

@@ -10,7 +10,16 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.core.errors import Conflict
 from roomlore.core.sessions.session import Checkpoint, DueCheckpoint, Session
 from roomlore.storage import schema
-from roomlore.storage.engine import LockedRoom, Repository, Statement, among, in_locked_room, in_room, in_use
+from roomlore.storage.engine import (
+    LockedRoom,
+    Repository,
+    Statement,
+    among,
+    in_locked_room,
+    in_room,
+    in_use,
+    insert_row,
+)
 from roomlore.storage.rows import (
     from_micros,
     numbers_text,
@@ -37,10 +46,6 @@ def _sessions(*, own: bool) -> Select[Any]:
     in_force = and_(_beside(_c), _c.c.number == _s.c.checkpoint)
     joined = places.join(_c, in_force, isouter=True)
     return select(*SESSION_COLUMNS).select_from(joined).where(_r.c.tenant == bindparam("tenant"), in_use)
-
-
-def _page(*where: ColumnElement[bool]) -> Select[Any]:
-    return _sessions(own=True).where(*where).order_by(_r.c.room_id).limit(bindparam("count"))
 
 
 def _make() -> Any:
@@ -76,18 +81,14 @@ def _schedule() -> Any:
 
 
 _FIND = Statement(lambda: _sessions(own=False).where(_r.c.room_id == bindparam("room_id")))
-_PAGE_FROM_START = Statement(_page)
-_PAGE_AFTER = Statement(lambda: _page(_r.c.room_id > bindparam("after")))
-_MAKE = Statement(_make)
-_REPLACE = Statement(_replace)
-_MARK = Statement(
+_PAGE = Statement(
     lambda: (
-        insert(_c)
-        .values({column.name: bindparam(column.name) for column in _c.c})
-        .on_conflict_do_nothing()
-        .returning(_c.c.number)
+        _sessions(own=True).where(_r.c.room_id > bindparam("after")).order_by(_r.c.room_id).limit(bindparam("count"))
     )
 )
+_MAKE = Statement(_make)
+_REPLACE = Statement(_replace)
+_MARK = Statement(lambda: insert_row(_c).on_conflict_do_nothing().returning(_c.c.number))
 _HISTORY = Statement(
     lambda: (
         select(*CHECKPOINT.columns)
@@ -117,10 +118,7 @@ class Sessions(Repository):
 
     async def page(self, *, after: str | None, limit: int) -> list[Session]:
         """Return sessions of version 1 and more with a conversation id above `after`, ascending by it."""
-        if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=self._tenant, count=limit)
-        else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after, count=limit)
+        rows = await self._sql.fetch(_PAGE, tenant=self._tenant, after=after or "", count=limit)
         return [to_session(self._tenant, row) for row in rows]
 
     async def save(self, *, session: Session) -> None:
@@ -177,7 +175,7 @@ class Sessions(Repository):
         if rows:
             keys = numbers_text([row[0] for row in rows])
             await self._sql.fetch(_LEASE, room_keys=keys, until=to_micros(lease_until))
-        taken = [(row[1], row[2], _to_due(row[3:])) for row in rows]
+        taken = [(row[1], row[2], DueCheckpoint(at=from_micros(row[3]), tries=row[4], window=row[5])) for row in rows]
         return sorted(taken, key=lambda taken_session: taken_session[2].at)
 
     async def schedule(self, *, conversation_id: str, due: DueCheckpoint | None, was: datetime | None) -> bool:
@@ -194,10 +192,6 @@ class Sessions(Repository):
             new_due_window=due.window if due else 0,
         )
         return bool(rows)
-
-
-def _to_due(row: Sequence[Any]) -> DueCheckpoint:
-    return DueCheckpoint(at=from_micros(row[0]), tries=row[1], window=row[2])
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:

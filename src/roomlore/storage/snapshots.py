@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import bindparam, func, literal_column, select
-from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.core.memory.log import Snapshot
 from roomlore.storage import schema
-from roomlore.storage.engine import Repository, Row, Statement, among, in_scope
+from roomlore.storage.engine import Repository, Row, Statement, among, in_scope, insert_row
 from roomlore.storage.rows import DAMAGE, from_micros, numbers_text, read_numbers, to_micros
 from roomlore.storage.values import ReadSnapshot
 
@@ -44,11 +43,7 @@ _BETWEEN = Statement(
     )
 )
 _NAMES = Statement(lambda: select(_c.c.memory_id, _c.c.number).where(in_scope(_c), among(_c.c.number, "numbers")))
-_KEEP = Statement(
-    lambda: (
-        insert(_n).values({column.name: bindparam(column.name) for column in _n.c}).on_conflict_do_nothing().inline()
-    )
-)
+_KEEP = Statement(lambda: insert_row(_n).on_conflict_do_nothing().inline())
 
 
 class Snapshots(Repository):

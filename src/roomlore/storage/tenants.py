@@ -6,31 +6,30 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, bindparam, case, cast, delete, func, select
-from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.storage import schema
-from roomlore.storage.engine import Repository, Statement
+from roomlore.storage.engine import Repository, Statement, insert_row
 from roomlore.storage.rows import from_micros, mapping_text, to_micros
 
 _l, _c, _r, _k = schema.tenant_limits, schema.tenant_counts, schema.rooms, schema.api_keys
 
 
 def _set() -> Any:
-    given = insert(_l).values({column.name: bindparam(column.name) for column in _l.c})
+    given = insert_row(_l)
     new = {"limits": given.excluded.limits, "changed_at": given.excluded.changed_at}
     return given.on_conflict_do_update(index_elements=[_l.c.tenant], set_=new)
 
 
 def _lock() -> Any:
     """Lock the row of a tenant, which is made if there is none, and return its limits."""
-    given = insert(_l).values({column.name: bindparam(column.name) for column in _l.c})
+    given = insert_row(_l)
     same = given.on_conflict_do_update(index_elements=[_l.c.tenant], set_={"limits": _l.c.limits})
     return same.returning(_l.c.limits)
 
 
 def _count() -> Any:
     """Add to the amount of the period, or begin it. What a process with a slow clock adds counts for the later one."""
-    given = insert(_c).values({column.name: bindparam(column.name) for column in _c.c})
+    given = insert_row(_c)
     new = given.excluded
     later = new.period > _c.c.period
     amount = case((later, new.amount), else_=_c.c.amount + new.amount)

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, delete, func, literal_column, null, or_, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.storage import schema
-from roomlore.storage.engine import Repository, Statement, among, in_use
+from roomlore.storage.engine import Repository, Statement, among, in_use, insert_row
 from roomlore.storage.rows import from_micros, names_text, to_micros
 from roomlore.storage.values import DueRoom, RoomBehind
 
@@ -115,7 +115,7 @@ _l = schema.leases
 
 
 def _take() -> Any:
-    given = insert(_l).values({column.name: bindparam(column.name) for column in _l.c})
+    given = insert_row(_l)
     free = (_l.c.holder == given.excluded.holder) | (_l.c.until <= bindparam("now"))
     taken = {"holder": given.excluded.holder, "until": given.excluded.until}
     upsert = given.on_conflict_do_update(index_elements=[_l.c.tenant, _l.c.name], set_=taken, where=free)
@@ -155,7 +155,7 @@ _here = (_w.c.tenant == bindparam("tenant")) & (_w.c.room_id == bindparam("room_
 
 def _begin() -> Any:
     """Insert a mark at 0, which equals no mark."""
-    given = insert(_w).values({column.name: bindparam(column.name) for column in _w.c})
+    given = insert_row(_w)
     moved = {"arrival": given.excluded.arrival, "updated_at": given.excluded.updated_at}
     upsert = given.on_conflict_do_update(
         index_elements=[_w.c.tenant, _w.c.room_id, _w.c.name], set_=moved, where=_w.c.arrival == 0

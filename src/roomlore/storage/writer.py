@@ -61,10 +61,6 @@ def _columns_but(table: Table, *left_out: str) -> list[str]:
     return [column.name for column in table.c if column.name not in _KEPT and column.name not in left_out]
 
 
-def _characters(entries: Sequence[Entry]) -> int:
-    return sum(len(entry.message.text) for entry in entries)
-
-
 def _beside(table: Any) -> Any:
     return (table.c.room_key == _m.c.room_key) & (table.c.arrival == _m.c.arrival)
 
@@ -246,7 +242,7 @@ class MessageWriting(WithWords):
         _check_arrivals(entries)
         if not entries:
             return await self._step(room, None, linked=linked)
-        are_short = _characters(entries) < FEW_CHARACTERS
+        are_short = sum(len(entry.message.text) for entry in entries) < FEW_CHARACTERS
         if are_short and len(entries) < _IN_THIS_THREAD_FROM:
             message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:

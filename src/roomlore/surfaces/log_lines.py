@@ -22,7 +22,7 @@ def configure(form: Literal["console", "json"], lowest: int) -> None:
             _renderer(form),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(lowest),
-        logger_factory=_on_standard_error,
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
@@ -34,10 +34,6 @@ def write(record: logging.LogRecord) -> None:
     if "why" in beside:  # a program without a format of its own sees it in the text alone
         text = text.removesuffix(f": {beside['why']}")
     structlog.get_logger(record.name).log(record.levelno, text, logger=record.name, **beside)
-
-
-def _on_standard_error(*_: Any) -> structlog.PrintLogger:
-    return structlog.PrintLogger(sys.stderr)
 
 
 def _renderer(form: str) -> Any:

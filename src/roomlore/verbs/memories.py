@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.intake import MAX_QUERY_CHARS
 from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.visibility import Visibility
-from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import DELETE as DELETE_FACT
 from roomlore.verbs.facts import FACT, REASON, STATUS, as_told, page_of
 from roomlore.verbs.facts import HISTORY as HISTORY_OF_FACT

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from roomlore.core.intake import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchAnswer, SearchMode
-from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS, MAX_SENDERS
+from roomlore.services.messages.search import MAX_SENDERS
 from roomlore.verbs.table import Argument, Choice, Flag, Id, Many, Moment, Page, Reference, Verb, Whole, Words
 
 if TYPE_CHECKING:

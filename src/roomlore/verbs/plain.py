@@ -3,10 +3,9 @@
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.intake import MAX_ID_CHARS, MAX_QUERY_CHARS
 from roomlore.core.models import AddReport, Message
 from roomlore.core.replies.reply import Reply
-from roomlore.services.messages.search import MAX_QUERY_CHARS
 from roomlore.verbs.table import Argument, Id, Reference, Text, Time, Verb
 
 if TYPE_CHECKING:

@@ -81,8 +81,7 @@ class Lore:
 
     @cached_property
     def usage(self) -> UsageService:
-        shared = self._resources
-        return UsageService(shared, tenant=self.tenant, recorder=shared.recorder)
+        return UsageService(self._resources, tenant=self.tenant, recorder=self._resources.recorder)
 
     @cached_property
     def sessions(self) -> SessionService:
@@ -109,13 +108,11 @@ class Lore:
 
     @cached_property
     def recall(self) -> "services.recall.RecallService":
-        shared = self._resources
-        return services.recall.RecallService(tenant=self.tenant, parts=shared.recall)
+        return services.recall.RecallService(tenant=self.tenant, parts=self._resources.recall)
 
     @cached_property
     def models(self) -> ModelService:
-        shared = self._resources
-        return shared.models
+        return self._resources.models
 
     @cached_property
     def jobs(self) -> JobService:
@@ -167,19 +164,16 @@ class Lore:
         )
 
     async def _move_mark(self, room_id: str, user_id: str, message_id: str | None) -> int:
-        shared = self._resources
-        marks = services.digest.ReadingMarks(shared, tenant=self.tenant)
+        marks = services.digest.ReadingMarks(self._resources, tenant=self.tenant)
         return await marks.move(room_id, user_id, message_id)
 
     @cached_property
     def keys(self) -> "services.keys.KeyService":
-        shared = self._resources
-        return services.keys.KeyService(shared, tenant=self.tenant)
+        return services.keys.KeyService(self._resources, tenant=self.tenant)
 
     @cached_property
     def quotas(self) -> QuotaService:
-        shared = self._resources
-        return QuotaService(shared, tenant=self.tenant, keeper=shared.quotas)
+        return QuotaService(self._resources, tenant=self.tenant, keeper=self._resources.quotas)
 
     @cached_property
     def archives(self) -> "services.archives.ArchiveService":
@@ -220,8 +214,7 @@ class Lore:
 
     @cached_property
     def tuning(self) -> TuningService:
-        shared = self._resources
-        return TuningService(tenant=self.tenant, storage=shared.storage, options=shared.options)
+        return TuningService(tenant=self.tenant, storage=self._resources.storage, options=self._resources.options)
 
     @cached_property
     def evaluation(self) -> "services.evaluation.EvaluationService":
@@ -244,8 +237,7 @@ class Lore:
 
     @cached_property
     def _overviews(self) -> "services.digest.OverviewService":
-        shared = self._resources
-        return services.digest.OverviewService(shared, tenant=self.tenant, model=shared.model)
+        return services.digest.OverviewService(self._resources, tenant=self.tenant, model=self._resources.model)
 
     @cached_property
     def _ingest_now(self) -> Ingest:

@@ -4,28 +4,19 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
-from datetime import datetime
 from os import PathLike
-from typing import Any, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from roomlore.core import DEFAULT_TENANT
-from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
-from roomlore.core.digest.overview import Overview
 from roomlore.core.errors import Unavailable
-from roomlore.core.evolution.requests import Mode
-from roomlore.core.health import Finding
-from roomlore.core.memory.versions import AddedFact
-from roomlore.core.memory.writing import MemoryFields
-from roomlore.core.models import Room
-from roomlore.core.search.hits import SearchAnswer
-from roomlore.services.messages import SearchFilters
 from roomlore.settings import Settings
 from roomlore.wiring.lore import Lore, connect_with
 from roomlore.wiring.resources import Own, OwnBackends, opening_in
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -166,6 +157,26 @@ def _in_a_thread(tool: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, A
     return called
 
 
+def _passed_on(method: Callable[Concatenate[Lore, P], T]) -> Callable[Concatenate["SyncLore", P], T]:
+    """Return a method of `Lore` that waits for nothing as one of `SyncLore`."""
+
+    @functools.wraps(method)
+    def call(sync: "SyncLore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(sync._lore, *args, **kwargs)  # noqa: SLF001 - of this class
+
+    return call
+
+
+def _waited(method: Callable[Concatenate[Lore, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate["SyncLore", P], T]:
+    """Return a coroutine method of `Lore` as one of `SyncLore` that waits."""
+
+    @functools.wraps(method)
+    def call(sync: "SyncLore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return sync.wait(lambda lore: method(lore, *args, **kwargs))
+
+    return call
+
+
 class SyncLore:
     """One tenant's view of roomlore, as `Lore`, with blocking calls."""
 
@@ -188,58 +199,18 @@ class SyncLore:
     def for_tenant(self, tenant: str) -> "SyncLore":
         return SyncLore(self._lore.for_tenant(tenant), self._loop)
 
-    def now(self) -> datetime:
-        return self._lore.now()
-
-    def metrics(self) -> Mapping[str, float | None]:
-        return self._lore.metrics()
-
-    def prometheus(self) -> bytes:
-        return self._lore.prometheus()
-
-    def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        return self._lore.series(name)
-
-    def bounds(self, name: str) -> tuple[float, ...]:
-        return self._lore.bounds(name)
-
-    def remember(
-        self, about: Room | str, statement: str, *, viewer: str | None = None, **fields: Unpack[MemoryFields]
-    ) -> AddedFact:
-        return self._loop.run(self._lore.remember(about, statement, viewer=viewer, **fields))
-
-    def ask(
-        self, room: Room | str | None, question: str, *, viewer: str | None = None, **filters: Unpack[SearchFilters]
-    ) -> SearchAnswer:
-        return self._loop.run(self._lore.ask(room, question, viewer=viewer, **filters))
-
-    def digest(
-        self,
-        room_id: str,
-        *,
-        since: datetime | None = None,
-        for_user: str | None = None,
-        max_tokens: int = DIGEST_TOKENS,
-        viewer: str | None = None,
-        mode: Mode = "auto",
-    ) -> Digest:
-        return self._loop.run(
-            self._lore.digest(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
-        )
-
-    def overview(
-        self, *, since: datetime, person: str | None = None, viewer: str | None = None, part: int = 1
-    ) -> Overview:
-        return self._loop.run(self._lore.overview(since=since, person=person, viewer=viewer, part=part))
-
-    def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
-        return self._loop.run(self._lore.examine(timeout_seconds=timeout_seconds))
-
-    def ping(self) -> None:
-        self._loop.run(self._lore.ping())
-
-    def ready(self) -> None:
-        self._loop.run(self._lore.ready())
+    now = _passed_on(Lore.now)
+    metrics = _passed_on(Lore.metrics)
+    prometheus = _passed_on(Lore.prometheus)
+    series = _passed_on(Lore.series)
+    bounds = _passed_on(Lore.bounds)
+    remember = _waited(Lore.remember)
+    ask = _waited(Lore.ask)
+    digest = _waited(Lore.digest)
+    overview = _waited(Lore.overview)
+    examine = _waited(Lore.examine)
+    ping = _waited(Lore.ping)
+    ready = _waited(Lore.ready)
 
     def close(self) -> None:
         """Close what was opened, for the views of other tenants too. Calls under way in other threads, and later ones,

@@ -8,17 +8,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
-from itertools import islice
 from typing import Any, Protocol
 
 from roomlore.core.audience import Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Parsed, Position
-from roomlore_importers.export_files import LONGEST_TEXT, TOO_LONG, Line, Options, Source, excerpt, read_lines
-from roomlore_importers.shapes import Passage, after_position, attached, in_zone, named
+from roomlore.core.records import Item, Parsed, Position
+from roomlore_importers.export_files import LONGEST_TEXT, TOO_LONG, Line, Options, Source
+from roomlore_importers.shapes import Draft, LineReader, attached, in_zone, named
 
-_SNIFFED = 5000
 _MOST_HEADERS = 8
 """Lines before the first message that may be the head of the file."""
 
@@ -57,62 +55,43 @@ class Grammar(Protocol):
         """Return what a message of a person says."""
 
 
-@dataclass(slots=True)
-class _Draft:
+@dataclass(slots=True, kw_only=True)
+class _Draft(Draft):
     head: Head
     local: datetime | None
-    lines: list[str]
-    state: dict[str, Any]
-    end: int
-    size: int = 0
 
 
-class ChatText:
+class ChatText(LineReader):
     """A chat being read. `day`, `latest`: of the message before. `after_blank`: True behind an empty line."""
 
     def __init__(self, source: Source, options: Options, resume_from: Position | None, grammar: Grammar) -> None:
-        self._source, self._options, self._grammar = source, options, grammar
+        super().__init__(source, options, resume_from)
+        self._grammar = grammar
         self._room = options.room_id or options.id_of(grammar.room)
-        self._start = dict(resume_from["start"]) if resume_from else {}
-        self._passage = Passage.resumed(self._start)
         self.day = date.fromordinal(self._start["day"]) if self._start.get("day") else None
         self.latest = datetime.fromisoformat(self._start["last"]) if self._start.get("last") else None
         self.after_blank = True
         self._draft: _Draft | None = None
 
-    def items(self, resume_from: Position | None) -> Iterator[Item]:
-        return after_position(self._items(), resume_from)
-
-    def _items(self) -> Iterator[Item]:
-        for line in read_lines(self._source, offset=self._start.get("offset", 0), number=self._start.get("line", 0)):
-            yield from self._take(line)
-        yield from self._finish()
-
     def _take(self, line: Line) -> Iterator[Item]:
         head = self._grammar.head(line.text, self) if line.whole else None
         self.after_blank = not line.text.strip()
         if head is None and self._draft is not None and line.whole and self._draft.size < LONGEST_TEXT:
-            self._draft.lines.append(line.text)
-            self._draft.size += len(line.text)
-            self._draft.end = line.end
+            self._draft.add(line.text, line.end)
             return
         yield from self._finish()
         if isinstance(head, Head):
             state = self._state(line)
-            self._draft = _Draft(head, self._moment(head.at), [head.text], state, line.end)
+            moment = self._moment(head.at)
+            self._draft = _Draft(head=head, local=moment, lines=[head.text], state=state, end=line.end)
         elif isinstance(head, date):
             self.day = head
         elif head is None and not (self.after_blank or (line.number <= _MOST_HEADERS and not self._passage.start)):
-            self._passage.start = self._passage.start or self._state(line)
-            reason = "no time and no message before it to continue" if line.whole else TOO_LONG
-            yield Bad(self._position(line.end), line.number, reason, excerpt(line.text))
+            yield self._bad(line, "no time and no message before it to continue" if line.whole else TOO_LONG)
 
     def _state(self, line: Line) -> dict[str, Any]:
         last = self.latest.isoformat() if self.latest else ""
         return line.before | {"day": self.day.toordinal() if self.day else 0, "last": last}
-
-    def _position(self, end: int) -> Position:
-        return {"offset": end, "start": self._passage.start}
 
     def _finish(self) -> Iterator[Parsed]:
         draft, self._draft = self._draft, None
@@ -146,14 +125,6 @@ class ChatText:
         elif self.day and (self.latest is None or self.latest.date() != self.day):
             self.latest = datetime.combine(self.day, time())
         return self.latest
-
-
-def first_lines(source: Source) -> list[str]:
-    """Return the first thousands of lines, from which a format learns names and orders."""
-    before = source.bytes_read, source.repaired
-    lines = [line.text for line in islice(read_lines(source), _SNIFFED) if line.whole]
-    source.bytes_read, source.repaired = before
-    return lines
 
 
 _WORDS = {

@@ -122,6 +122,13 @@ class Source:
         with file:
             yield file
 
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Leave what is read inside the block out of the progress: it will be read again."""
+        before = self.bytes_read, self.repaired
+        yield
+        self.bytes_read, self.repaired = before
+
     def encoding(self) -> tuple[str, int]:
         """Return (codec name, bytes of byte order mark to skip), decided from samples of the whole file."""
         with self.open() as file:
@@ -206,30 +213,6 @@ def _stem_inside(member: str | None) -> str:
     return inside.parent.name if inside.stem in _NAMELESS else inside.stem
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The file to read among many: the one with the app's name (`stems`, the surest first), else the only one with one
-    of these `endings`."""
-
-    endings: tuple[str, ...]
-    stems: tuple[re.Pattern[str], ...] = ()
-
-    def among(self, names: Iterable[str]) -> list[str]:
-        """Return the file, or all candidates: those with the app's name if there are any. A file deeper than a known
-        name may be an attachment."""
-        fitting = [name for name in names if name.lower().endswith(self.endings) and not name.startswith("__MACOSX/")]
-        known = [name for name in fitting if any(self._is(stem, name) for stem in self.stems)]
-        level = min((name.count("/") for name in known), default=0)
-        for stem in self.stems:
-            nearest = [name for name in known if name.count("/") == level and self._is(stem, name)]
-            if len(nearest) == 1:
-                return nearest
-        return [name for name in known if name.count("/") == level] or fitting
-
-    def _is(self, stem: re.Pattern[str], name: str) -> bool:
-        return stem.fullmatch(PurePosixPath(name).stem) is not None
-
-
 def names_in(path: Path) -> list[str]:
     """Return the names of the files in a folder or zip, relative to it, sorted. Raise `InvalidInput` for a damaged
     zip."""
@@ -239,25 +222,13 @@ def names_in(path: Path) -> list[str]:
         return sorted(name for name in archive.namelist() if not name.endswith("/"))
 
 
-def in_zip(path: Path, wanted: Wanted) -> Source:
-    """Return the wanted file in a zip. Raise `InvalidInput` if there is none or several candidates."""
-    names = wanted.among(names_in(path))
+def only_json(path: Path) -> Source:
+    """Return the only JSON file in a folder or zip. Raise `InvalidInput` if there is none, or several."""
+    names = [name for name in names_in(path) if name.lower().endswith(".json") and not name.startswith("__MACOSX/")]
     if len(names) != 1:
-        raise InvalidInput("zip_of_many", path=path, held=_held(names, wanted))
-    return Source(path, names[0])
-
-
-def in_folder(path: Path, wanted: Wanted) -> Source:
-    """Return the wanted file in a folder. Raise `InvalidInput` if there is none or several candidates."""
-    names = wanted.among(names_in(path))
-    if len(names) != 1:
-        raise InvalidInput("folder_without_export", path=path, held=_held(names, wanted))
-    return Source(path / names[0])
-
-
-def _held(names: list[str], wanted: Wanted) -> str:
-    held = f"{len(names)} files" if names else "no file"
-    return f"{held} ending in {' or '.join(wanted.endings)}"
+        held = f"{f'{len(names)} files' if names else 'no file'} ending in .json"
+        raise InvalidInput("folder_without_export" if path.is_dir() else "zip_of_many", path=path, held=held)
+    return Source(path / names[0]) if path.is_dir() else Source(path, names[0])
 
 
 def is_zip(path: Path) -> bool:
@@ -377,6 +348,7 @@ LONGEST_LINE = 64 << 20
 LONGEST_TEXT = 16 << 20
 """Characters of a message of many lines: a line behind them begins none."""
 _BEGINNING = 1 << 10
+_LEARNED_FROM = 5000
 TOO_LONG = f"the line is longer than {LONGEST_LINE >> 20} MiB"
 
 
@@ -409,6 +381,12 @@ def read_lines(source: Source, *, offset: int = 0, number: int = 0) -> Iterator[
             whole = len(raw) == end - start
             yield Line(number, start, end, _decode(source, raw if whole else raw[:_BEGINNING], encoding), whole)
             start = end
+
+
+def first_lines(source: Source) -> list[str]:
+    """Return the first thousands of lines, from which a format learns names and orders."""
+    with source.looked_at():
+        return [line.text for line in islice(read_lines(source), _LEARNED_FROM) if line.whole]
 
 
 def _raw_lines(file: BinaryIO, start: int, encoding: str) -> Iterator[tuple[bytes, int]]:

@@ -34,7 +34,7 @@ from roomlore_importers import (
     wecom,
     whatsapp,
 )
-from roomlore_importers.export_files import Options, Source, Wanted
+from roomlore_importers.export_files import Options, Source
 from roomlore_importers.json_stream import sniff_objects
 from roomlore_importers.whatsapp_stamps import read_stamp
 
@@ -55,19 +55,13 @@ _IN_LINES = ("onebot", "chatlog", "wecom", "chatlab", "mattermost", "matrix", "s
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format. `description`: one line for people. `read`: the importer. `endings`: of the file in a zip or folder;
-    none: it reads folders and zips itself. `stem`: the app's name for that file. `local`: True if its times have no
-    zone."""
+    none: it reads folders and zips itself. `local`: True if its times have no zone."""
 
     name: str
     description: str
     read: Reader
     endings: tuple[str, ...] = (".json", ".jsonl")
     local: bool = False
-    stem: re.Pattern[str] | None = None
-
-    @property
-    def wanted(self) -> Wanted:
-        return Wanted(self.endings, (self.stem,) if self.stem else ())
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -76,9 +70,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         for form in (
             Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
             Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
-            Format(
-                "chatgpt", "ChatGPT data export, conversations.json", chatgpt.read, stem=lazy_pattern("conversations")
-            ),
+            Format("chatgpt", "ChatGPT data export, conversations.json", chatgpt.read),
             Format(
                 "irc",
                 "IRC log of irssi, weechat, HexChat, mIRC, ZNC or Ubuntu's bot",
@@ -87,9 +79,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 True,
             ),
             Format("slack", "Slack export, folder or zip", slack.read, ()),
-            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True, stem=lazy_pattern("result")),
+            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True),
             Format("discord", "DiscordChatExporter, JSON", discord.read),
-            Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True, whatsapp.STEM),
+            Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True),
             Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
             Format("chatlab", "ChatLab's format for chats of any platform, JSON or JSONL", chatlab.read),
             Format("qq-exporter", "QQChatExporter, JSON, or a folder or zip of chunks", qq.read_exporter, ()),

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Parsed, Position
-from roomlore_importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
-from roomlore_importers.shapes import Passage, after_position, in_zone
+from roomlore.core.records import Item, Parsed, Position
+from roomlore_importers.export_files import TOO_LONG, Line, Options, Source
+from roomlore_importers.shapes import LineReader, in_zone
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HALF_A_DAY = 12 * 3600
@@ -81,38 +81,32 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     Days come from the lines, from "Day changed" lines, from the file's name or from `options.day`; a clock that jumps
     back has passed midnight. Without any date `sent_at` is None.
     """
-    yield from after_position(_Log(source, options, resume_from).items(), resume_from)
+    yield from _Log(source, options, resume_from).items(resume_from)
 
 
-class _Log:
+class _Log(LineReader):
     def __init__(self, source: Source, options: Options, resume_from: Position | None) -> None:
-        self._source = source
-        self._options = options
+        super().__init__(source, options, resume_from)
         self._room = options.room_id or options.id_of(room_name(source))
-        self._start = dict(resume_from["start"]) if resume_from else {}
-        self._passage = Passage.resumed(self._start)
         self._calendar = self._calendar_at_start()
 
     def _calendar_at_start(self) -> _Calendar:
         if self._start:
             return _Calendar(self._start["day"], self._start["second"], self._start["dated"])
         calendar = _Calendar()
-        day = self._options.day or _date_in_path(self._source)
+        folders = "/".join(self._source.path.resolve().parts[-4:-1])  # such as 2004/11/15
+        day = self._options.day or _plain_date(self._source.stem) or _plain_date(folders)
         if day is not None:
             calendar.turn_to(day)
         return calendar
 
-    def items(self) -> Iterator[Item]:
-        offset, number = self._start.get("offset", 0), self._start.get("line", 0)
-        for line in read_lines(self._source, offset=offset, number=number):
-            if (item := self._item(line)) is not None:
-                yield item
-
-    def _item(self, line: Line) -> Item | None:
+    def _take(self, line: Line) -> Iterator[Item]:
         if not line.whole:
-            return self._bad(line, TOO_LONG)
-        if not line.text.strip() or self._marker(line.text):
-            return None
+            yield self._bad(line, TOO_LONG)
+        elif line.text.strip() and not self._marker(line.text):
+            yield self._item(line)
+
+    def _item(self, line: Line) -> Item:
         state = self._state(line)
         clock = _CLOCK.match(line.text)
         try:
@@ -121,23 +115,14 @@ class _Log:
             return self._bad(line, str(error))
         moment = self._moment(clock)
         key = self._passage.take(self._calendar.stamp, utterance.nick, utterance.text, state)
-        return Parsed(self._message(key, utterance, moment), self._position(line))
+        return Parsed(self._message(key, utterance, moment), self._position(line.end))
 
     def _state(self, line: Line) -> dict[str, Any]:
-        """Return the state needed to read this line again."""
         calendar = self._calendar
         return {
             "offset": line.start, "line": line.number - 1,
             "day": calendar.day, "second": calendar.second, "dated": calendar.dated,
         }  # fmt: skip
-
-    def _position(self, line: Line) -> Position:
-        return {"offset": line.end, "start": self._passage.start}
-
-    def _bad(self, line: Line, reason: str) -> Bad:
-        if not self._passage.start:
-            self._passage.start = self._state(line)
-        return Bad(self._position(line), line.number, reason, excerpt(line.text))
 
     def _marker(self, text: str) -> bool:
         """Take the date from a line that opens or closes a log or begins a day."""
@@ -242,11 +227,6 @@ def room_name(source: Source) -> str:
     if channel := re.search(r"#+[^\s#]+", name):
         name = channel.group()
     return _PLAIN_DATE.sub("", name).strip("-_. ") or name
-
-
-def _date_in_path(source: Source) -> date | None:
-    """Return the date of a name with 2004-11-15 or 20041115, or of folders 2004/11/15."""
-    return _plain_date(source.stem) or _plain_date("/".join(source.path.resolve().parts[-4:-1]))
 
 
 def _plain_date(text: str) -> date | None:

@@ -552,9 +552,8 @@ def parse_object(text: str) -> "dict[str, Any] | str":
 def sniff_objects(source: Source) -> list[dict[str, Any]] | None:
     """Return the objects on the first lines, if more of those lines hold one each than are parts of a formatted
     document."""
-    before = source.bytes_read, source.repaired
-    texts = [text for line in islice(_short_lines(source), _SNIFFED_LINES) if (text := line.text.strip())]
-    source.bytes_read, source.repaired = before
+    with source.looked_at():
+        texts = [text for line in islice(_short_lines(source), _SNIFFED_LINES) if (text := line.text.strip())]
     read = [value for text in texts if isinstance(value := parse_object(text), dict)]
     pieces = sum(text.endswith((",", "[", "{")) for text in texts)
     return read if len(read) > pieces else None

@@ -103,13 +103,13 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 def _names_several_rooms(source: Source) -> bool:
     """Return True if the lines are of more than one room: equal ids may then be those of different messages."""
-    before, rooms = (source.bytes_read, source.repaired), set[str]()
-    for line in read_json_lines(source, None):
-        if isinstance(line, Member) and is_message(line.value):
-            rooms.add(_room(Fields(dict(line.value)), source))
-        if len(rooms) > 1:
-            break
-    source.bytes_read, source.repaired = before
+    rooms = set[str]()
+    with source.looked_at():
+        for line in read_json_lines(source, None):
+            if isinstance(line, Member) and is_message(line.value):
+                rooms.add(_room(Fields(dict(line.value)), source))
+            if len(rooms) > 1:
+                break
     return len(rooms) > 1
 
 

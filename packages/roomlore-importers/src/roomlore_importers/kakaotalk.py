@@ -7,9 +7,9 @@ from datetime import date
 from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
-from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, content_of, first_lines, moves_of
-from roomlore_importers.export_files import Options, Source, excerpt
+from roomlore.core.records import Item, Parsed, Position, parse_time
+from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, content_of, moves_of
+from roomlore_importers.export_files import Options, Source, first_lines
 from roomlore_importers.shapes import id_at, local_time, named
 from roomlore_importers.wechat import records
 from roomlore_importers.written_dates import CLOCK, clock_time, read_day, read_moment
@@ -115,8 +115,7 @@ def _table(source: Source, options: Options, start: Position) -> Iterator[Item]:
         if moment is not None:
             yield _of_row(row.cells[1], row.cells[2], moment.isoformat(), position, room)
         elif row.reason or any(row.cells):
-            reason = row.reason or "the row lacks a sender, a time or columns"
-            yield Bad(position, row.first, reason, excerpt(",".join(row.cells)))
+            yield row.bad(position)
 
 
 def _of_row(sender: str, text: str, moment: str, position: Position, room: str) -> Parsed:

@@ -22,7 +22,7 @@ from roomlore_importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore_importers.shapes import attached, event_of, first_name, joined, kept, name, obj, objects, words
+from roomlore_importers.shapes import attached, event_of, first_name, joined, kept, name, obj, objects, texts, words
 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
 _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name", "summary", "topic")
@@ -106,9 +106,8 @@ def _moves(record: dict[str, Any]) -> tuple[Move, ...]:
     came, went = _CAME.search(template), _WENT.search(template)
     if bool(came) == bool(went):
         return ()
-    listed = content.get("to_chatters" if "{to_chatters}" in template else "from_user")
-    people = listed if isinstance(listed, list) else []
-    return tuple(Move(person, bool(came), by_name=True) for person in people if isinstance(person, str) and person)
+    people = texts(content.get("to_chatters" if "{to_chatters}" in template else "from_user"))
+    return tuple(Move(person, bool(came), by_name=True) for person in people)
 
 
 def lark_message(event: Mapping[str, Any]) -> Message | None:
@@ -264,8 +263,7 @@ def _named(text: str, people: list[dict[str, Any]]) -> str:
 
 
 def _attachment(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
-    options = facts.get("options")
-    listed = joined(options, ", ") if kind == "vote" and isinstance(options, list) else ""
+    listed = joined(texts(facts.get("options")), ", ") if kind == "vote" else ""
     named = facts.get("name") if kind == "location" else facts.get("file_name")
     return attached(kind=_HELD[kind], name=named, caption=listed)
 

@@ -13,12 +13,11 @@ from roomlore_importers.chat_lines import (
     Head,
     by_length,
     content_of,
-    first_lines,
     is_gone,
     kind_of_word,
     moves_of,
 )
-from roomlore_importers.export_files import Options, Source
+from roomlore_importers.export_files import Options, Source, first_lines
 from roomlore_importers.written_dates import CLOCK, Day, clock_time, month_first, read_day
 
 _TABBED = lazy_pattern(rf"{CLOCK}\t(?:(?P<sender>[^\t]*)\t)?(?P<text>.*)", re.DOTALL)
@@ -52,7 +51,7 @@ class _Line:
         self._tabs = any(_TABBED.match(line) for line in lines)
         self._month_first = month_first(day for line in lines if (day := read_day(line)))
         title = next((match["title"] for line in lines[:1] if (match := _TITLE.match(line))), "")
-        self.room, direct = _room(title or _stem(source))
+        self.room, direct = _room(title or re.sub(r"^\[LINE\] ?", "", source.stem))
         tabbed = [match for line in lines if (match := _TABBED.match(line))]
         rests = [match["rest"] for line in lines if (match := _SPACED.match(line))]
         self.names = by_length((match["sender"] or "") for match in tabbed) if self._tabs else _names(rests)
@@ -95,10 +94,6 @@ class _Line:
         if "\n" in text and len(text) > 1 and text.startswith('"') and text.endswith('"'):
             text = text[1:-1].replace('""', '"')
         return content_of(text, bare=not self._tabs)
-
-
-def _stem(source: Source) -> str:
-    return re.sub(r"^\[LINE\] ?", "", source.stem)
 
 
 def _room(title: str) -> tuple[str, bool | None]:

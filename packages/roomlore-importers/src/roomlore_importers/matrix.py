@@ -73,11 +73,11 @@ def _relation(event: dict[str, Any]) -> dict[str, Any]:
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of the rooms; the room is the room's id. Edits and reactions are read first, so each message
     has its latest words; the events that brought them are no messages of their own."""
-    later, before = _Later(), (source.bytes_read, source.repaired)
-    for member in _members(source, None):
-        if isinstance(member, Member):
-            later.learn(_clear(member))
-    source.bytes_read, source.repaired = before
+    later = _Later()
+    with source.looked_at():
+        for member in _members(source, None):
+            if isinstance(member, Member):
+                later.learn(_clear(member))
     for member in _members(source, resume_from):
         item = _parsed(member, source, options, later) if isinstance(member, Member) else member
         if item is not None:

@@ -20,11 +20,8 @@ from roomlore_importers.export_files import (
     Line,
     Options,
     Source,
-    Wanted,
-    excerpt,
-    in_folder,
-    in_zip,
     is_zip,
+    only_json,
     open_zip,
     read_lines,
 )
@@ -32,9 +29,9 @@ from roomlore_importers.json_stream import Event, Facts, Layout, Member, parse_o
 from roomlore_importers.onebot import forwarded_line
 from roomlore_importers.shapes import (
     RECALL_NOTICE,
-    Passage,
+    Draft,
+    LineReader,
     Said,
-    after_position,
     attached,
     first_name,
     id_at,
@@ -46,6 +43,7 @@ from roomlore_importers.shapes import (
     named,
     obj,
     objects,
+    texts,
     words,
 )
 
@@ -65,7 +63,6 @@ _LAYOUT = Layout(
     home=("messages", 0),
 )
 MANIFEST, CHUNKS = "manifest.json", "chunks"
-_WANTED = Wanted((".json",))
 
 
 def read_exporter(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
@@ -142,9 +139,7 @@ def _file_of(source: Source) -> Source:
     """Return the only JSON file of a folder or zip; a file is returned as it is."""
     if source.member is not None:
         return source
-    if source.path.is_dir():
-        return in_folder(source.path, _WANTED)
-    return in_zip(source.path, _WANTED) if is_zip(source.path) else source
+    return only_json(source.path) if source.path.is_dir() or is_zip(source.path) else source
 
 
 def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
@@ -303,8 +298,7 @@ def _forwarded(data: dict[str, Any], depth: int) -> str:
     title = words(data.get("title"))
     messages = objects(data.get("messages")) if depth < _MAX_DEPTH else []
     lines = [line for message in messages if (line := _line(message, depth))]
-    shown = data.get("preview")
-    preview = [line for line in shown if isinstance(line, str)] if isinstance(shown, list) and not lines else []
+    preview = [] if lines else texts(data.get("preview"))
     return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
 
 
@@ -369,19 +363,10 @@ _SYSTEM_PEOPLE = ("系统消息", "10000", "1000000", "系统")
 _HEAD_LINES = 40
 
 
-@dataclass(slots=True)
-class _Draft:
+@dataclass(slots=True, kw_only=True)
+class _Draft(Draft):
     at: str
     who: str
-    state: dict[str, Any]
-    lines: list[str]
-    end: int
-    size: int = 0
-
-    def add(self, text: str, end: int) -> None:
-        self.lines.append(text)
-        self.size += len(text)
-        self.end = end
 
 
 def read_text(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
@@ -391,7 +376,7 @@ def read_text(source: Source, options: Options, resume_from: Position | None = N
     quotes who said what, so its text before a position is read again.
     """
     called = _chat_name(source)
-    yield from after_position(_Chat(source, options, called, resume_from if called else None).items(), resume_from)
+    yield from _Chat(source, options, called, resume_from if called else None).items(resume_from)
 
 
 def is_qq(lines: list[str]) -> bool:
@@ -405,29 +390,21 @@ def blocks(lines: list[str]) -> int:
     return sum(begin and not following for begin, following in pairwise(begins))
 
 
-class _Chat:
+class _Chat(LineReader):
     """The messages of one text. `called`: what QQ calls the chat; "" if the text is MemoTrace's, which has quotes."""
 
     def __init__(self, source: Source, options: Options, called: str, resume_from: Position | None) -> None:
-        self._source = source
-        self._options = options
+        super().__init__(source, options, resume_from)
         self._room = options.room_id or options.id_of(called or source.stem)
         self._said = None if called else Said()
-        self._start = dict(resume_from["start"]) if resume_from else {}
-        self._passage = Passage.resumed(self._start)
         self._draft: _Draft | None = None
-
-    def items(self) -> Iterator[Item]:
-        for line in read_lines(self._source, offset=self._start.get("offset", 0), number=self._start.get("line", 0)):
-            yield from self._take(line)
-        yield from self._finish()
 
     def _take(self, line: Line) -> Iterator[Item]:
         text = line.text.lstrip("\ufeff")
         stamp = _STAMP.fullmatch(text) if line.whole else None
         if stamp is not None:
             yield from self._finish()
-            self._draft = _Draft(stamp["at"], stamp["who"], line.before, [], line.end)
+            self._draft = _Draft(at=stamp["at"], who=stamp["who"], lines=[], state=line.before, end=line.end)
         elif not line.whole:
             yield from self._finish()
             yield self._bad(line, TOO_LONG)
@@ -437,15 +414,11 @@ class _Chat:
             yield from self._finish()
             yield self._bad(line, "no time and no message before it to continue")
 
-    def _bad(self, line: Line, reason: str) -> Bad:
-        self._passage.start = self._passage.start or line.before
-        return Bad({"offset": line.end, "start": self._passage.start}, line.number, reason, excerpt(line.text))
-
     def _finish(self) -> Iterator[Parsed]:
         draft, self._draft = self._draft, None
         if draft is not None:
             message = self._message(draft)
-            yield Parsed(message, {"offset": draft.end, "start": self._passage.start})
+            yield Parsed(message, self._position(draft.end))
 
     def _message(self, draft: _Draft) -> Message:
         person, shown = _person(draft.who)
@@ -497,8 +470,6 @@ def _without_quote(lines: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 def _chat_name(source: Source) -> str:
     """Return what the heading of QQ's own text calls the chat, '' without one."""
-    before = source.bytes_read, source.repaired
-    heads = (_CHAT_LINE.fullmatch(line.text.lstrip("\ufeff")) for line in islice(read_lines(source), _HEAD_LINES))
-    name = next((head["name"] for head in heads if head), "")
-    source.bytes_read, source.repaired = before
-    return name
+    with source.looked_at():
+        heads = (_CHAT_LINE.fullmatch(line.text.lstrip("\ufeff")) for line in islice(read_lines(source), _HEAD_LINES))
+        return next((head["name"] for head in heads if head), "")

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import PurePosixPath
 from typing import Any
@@ -13,8 +13,8 @@ from roomlore.core.attachments import kind_of
 from roomlore.core.audience import NOTHING_TOLD, Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import MAX_METADATA_DEPTH, Item, Parsed, Position, parse_time
-from roomlore_importers.export_files import Options, derived_id
+from roomlore.core.records import MAX_METADATA_DEPTH, Bad, Item, Parsed, Position, parse_time
+from roomlore_importers.export_files import Line, Options, Source, derived_id, excerpt, read_lines
 
 _ROLES = {
     "user": Role.USER, "human": Role.USER, "customer": Role.USER,
@@ -38,6 +38,11 @@ def obj(value: object) -> dict[str, Any]:
 def objects(value: object) -> list[dict[str, Any]]:
     """Return the JSON objects in a list; empty if it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def texts(value: object) -> list[str]:
+    """Return the texts in a list that are not empty; none if it is no list."""
+    return [text for text in value if isinstance(text, str) and text] if isinstance(value, list) else []
 
 
 def name(value: object) -> str:
@@ -271,15 +276,11 @@ class Passage:
     """Count repetitions. `latest`: the latest time stamp so far (ISO text, which sorts by time). `part`: how often a
     passage was cut because it grew too long. `start`: the caller's state at its first message."""
 
-    def __init__(self, *, latest: str = "", part: int = 0, start: dict[str, Any] | None = None) -> None:
-        self.latest = latest
-        self.part = part
-        self.start = start if start is not None else {}
+    def __init__(self, start: dict[str, Any]) -> None:
+        self.latest = start.get("latest", "")
+        self.part = start.get("part", 0)
+        self.start = start
         self._seen: Counter[str] = Counter()
-
-    @classmethod
-    def resumed(cls, start: dict[str, Any]) -> "Passage":
-        return cls(latest=start.get("latest", ""), part=start.get("part", 0), start=start)
 
     def take(self, stamp: str, sender: str, text: str, state: dict[str, Any]) -> str:
         """Return the message's id; `state` becomes the passage's start if this message begins one."""
@@ -297,8 +298,55 @@ class Passage:
         self.start = {**state, "latest": self.latest, "part": self.part}
 
 
-def after_position(items: Iterable[Item], resume_from: Position | None) -> Iterator[Item]:
-    """Yield the items after `resume_from`: reading continues from the start of its passage, so some are read a second
-    time."""
-    done = resume_from["offset"] if resume_from else -1
-    return (item for item in items if item.position["offset"] > done)
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A message that may have further lines. `end`: where it ends so far. `state`: the reader's at its first line."""
+
+    lines: list[str]
+    state: dict[str, Any]
+    end: int
+    size: int = 0
+
+    def add(self, text: str, end: int) -> None:
+        self.lines.append(text)
+        self.size += len(text)
+        self.end = end
+
+
+class LineReader:
+    """What reads a text line by line. A position has the start of its passage, from which reading goes on."""
+
+    def __init__(self, source: Source, options: Options, resume_from: Position | None) -> None:
+        self._source = source
+        self._options = options
+        self._start: dict[str, Any] = dict(resume_from["start"]) if resume_from else {}
+        self._passage = Passage(self._start)
+
+    def items(self, resume_from: Position | None) -> Iterator[Item]:
+        """Yield the items after `resume_from`; those of its passage before it are read a second time."""
+        done = resume_from["offset"] if resume_from else -1
+        return (item for item in self._items() if item.position["offset"] > done)
+
+    def _items(self) -> Iterator[Item]:
+        for line in read_lines(self._source, offset=self._start.get("offset", 0), number=self._start.get("line", 0)):
+            yield from self._take(line)
+        yield from self._finish()
+
+    def _take(self, line: Line) -> Iterator[Item]:
+        """Yield what is complete now that this line was read."""
+        raise NotImplementedError
+
+    def _finish(self) -> Iterator[Item]:
+        """Yield the message whose lines were read, if there is one."""
+        return iter(())
+
+    def _state(self, line: Line) -> dict[str, Any]:
+        """Return the state that is needed to read this line again."""
+        return line.before
+
+    def _position(self, end: int) -> Position:
+        return {"offset": end, "start": self._passage.start}
+
+    def _bad(self, line: Line, reason: str) -> Bad:
+        self._passage.start = self._passage.start or self._state(line)
+        return Bad(self._position(line.end), line.number, reason, excerpt(line.text))

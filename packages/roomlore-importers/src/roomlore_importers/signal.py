@@ -11,8 +11,8 @@ from roomlore.core.audience import RoomFacts
 from roomlore.core.models import Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Item, Parsed, Position
-from roomlore_importers.chat_lines import ChatText, Content, Head, by_length, first_lines
-from roomlore_importers.export_files import Options, Source
+from roomlore_importers.chat_lines import ChatText, Content, Head, by_length
+from roomlore_importers.export_files import Options, Source, first_lines
 from roomlore_importers.json_stream import Member, read_json_lines, sniff_objects
 from roomlore_importers.shapes import (
     Said,

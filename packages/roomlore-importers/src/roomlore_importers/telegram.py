@@ -24,6 +24,7 @@ from roomlore_importers.shapes import (
     named,
     obj,
     objects,
+    texts,
     words,
 )
 
@@ -97,13 +98,12 @@ class _Topics:
 
 def _reread(source: Source, topics: _Topics, until: Position) -> None:
     """Learn the topics of the messages before a position."""
-    before = source.bytes_read, source.repaired
-    for member in read_members(source, _LAYOUT, None, _note):
-        if isinstance(member, Member):
-            topics.of(member, name(member.value.get("id")), _answered(member.value))
-        if member.position["offset"] >= until["offset"]:
-            break
-    source.bytes_read, source.repaired = before
+    with source.looked_at():
+        for member in read_members(source, _LAYOUT, None, _note):
+            if isinstance(member, Member):
+                topics.of(member, name(member.value.get("id")), _answered(member.value))
+            if member.position["offset"] >= until["offset"]:
+                break
 
 
 def _note(event: Event, facts: Facts) -> None:
@@ -203,8 +203,7 @@ def _moves(record: dict[str, Any], message: Message) -> tuple[Move, ...]:
         return (Move(message.sender_id, True),)
     if action not in _MOVED:
         return ()
-    came, listed = _MOVED[action], record.get("members")
-    named = [person for person in listed if isinstance(person, str) and person] if isinstance(listed, list) else []
+    came, named = _MOVED[action], texts(record.get("members"))
     others = tuple(Move(person, came, by_name=True) for person in named if person != actor)
     itself = actor in named or action == "create_group"
     return (Move(message.sender_id, came), *others) if itself else others
@@ -230,10 +229,8 @@ def _piece(part: dict[str, Any]) -> str:
 def _service_text(record: dict[str, Any]) -> str:
     """Return a service action such as "pin_message" as words, with its object."""
     about = (record.get(key) for key in ("title", "new_title"))
-    members = record.get("members") if isinstance(record.get("members"), list) else []
-    return joined(
-        (words(record.get("action")).replace("_", " "), *about, joined(members or [], ", "), _text(record.get("text")))
-    )
+    members = joined(texts(record.get("members")), ", ")
+    return joined((words(record.get("action")).replace("_", " "), *about, members, _text(record.get("text"))))
 
 
 def _answered(record: dict[str, Any]) -> str:

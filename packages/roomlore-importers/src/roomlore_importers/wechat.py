@@ -304,8 +304,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
             facts_of_room = None if options.room_id else named(_room_facts(message.room_id), called, message.room_id)
             yield Parsed(message, position, room=facts_of_room)
         elif record.reason or any(record.cells):
-            reason = record.reason or "the row lacks a sender, a time or columns"
-            yield Bad(position, record.first, reason, excerpt(",".join(record.cells)))
+            yield record.bad(position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +314,10 @@ class Record:
     last: int
     end: int
     reason: str = ""
+
+    def bad(self, position: Position) -> Bad:
+        reason = self.reason or "the row lacks a sender, a time or columns"
+        return Bad(position, self.first, reason, excerpt(",".join(self.cells)))
 
 
 def records(source: Source, offset: int, number: int) -> Iterator[Record]:

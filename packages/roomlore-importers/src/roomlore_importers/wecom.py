@@ -57,6 +57,7 @@ def _item(member: Member, options: Options) -> Item | None:
     content = next((inner for key in (kind, *_OTHER_KEYS) if (inner := obj(record.get(key)))), {})
     recalled = name(obj(record.get("revoke")).get("pre_msgid")) if action == "recall" or kind == "revoke" else ""
     room, people = name(record.get("roomid")), sorted({sender, *_receivers(record)})
+    held = labelled(_LABELS.get(kind), name=content.get("filename"))
     message = Message(
         id=own_id,
         room_id=options.room_id or room or "private:" + ",".join(people),
@@ -64,7 +65,7 @@ def _item(member: Member, options: Options) -> Item | None:
         role=Role.SYSTEM if recalled else Role.ASSISTANT if sender.startswith(_ROBOT) else Role.USER,
         text="撤回了一条消息" if recalled else _text(kind, content),
         sent_at=parse_time(record.get("msgtime")),
-        metadata={} if recalled else kept({"type": _LABELS.get(kind, ""), "attachments": _attachments(kind, content)}),
+        metadata={} if recalled else kept({"type": _LABELS.get(kind, ""), "attachments": held}),
     )
     facts = RoomFacts(RoomKind.PRIVATE) if room else RoomFacts(RoomKind.DIRECT, tuple(people))
     return Parsed(message, member.position, room=None if options.room_id else facts, deletes=recalled or None)
@@ -85,10 +86,6 @@ def _text(kind: str, content: dict[str, Any]) -> str:
         return joined((f"[聊天记录] {words(content.get('title'))}".strip(), *lines), "\n")
     title = first_name(*(item.get(key) for item in (content, *objects(content.get("item"))) for key in _TITLES))
     return f"[{joined((_LABELS.get(kind, kind), title))}]"
-
-
-def _attachments(kind: str, content: dict[str, Any]) -> list[dict[str, Any]]:
-    return labelled(_LABELS.get(kind), name=content.get("filename"))
 
 
 def _line(item: dict[str, Any]) -> str:

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.records import Bad, Item, Parsed, Position
+from roomlore.core.records import Item, Parsed, Position
 from roomlore_importers.export_files import (
     LONGEST_TEXT,
     TOO_LONG,
@@ -18,10 +17,10 @@ from roomlore_importers.export_files import (
     Options,
     Source,
     derived_id,
-    excerpt,
+    first_lines,
     read_lines,
 )
-from roomlore_importers.shapes import Passage, after_position, in_zone
+from roomlore_importers.shapes import Draft, LineReader, in_zone
 from roomlore_importers.whatsapp_content import (
     GROUP,
     MARGIN,
@@ -37,7 +36,6 @@ from roomlore_importers.whatsapp_content import (
 from roomlore_importers.whatsapp_stamps import Stamp, decide_order, read_stamp
 from roomlore_importers.whatsapp_words import MARKS, tells_creation
 
-_SNIFFED = 5000
 _SENDER = lazy_pattern(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
 _QUOTED = lazy_pattern(r'"[^"]*"|„[^„“”]*[“”]|“[^“”]*”|«[^«»]*»|「[^「」]*」')
 _NAME_END = lazy_pattern(r":(?= |$|\u200e)")
@@ -69,20 +67,9 @@ STEM = lazy_pattern(rf"_chat|{_ROOM.pattern}")
 """WhatsApp's names, without ending, for the chat among its pictures and documents."""
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A message that may have further lines."""
-
+@dataclass(slots=True, kw_only=True)
+class _Draft(Draft):
     stamp: Stamp
-    lines: list[str]
-    state: dict[str, Any]
-    end: int
-    size: int = 0
-
-    def add(self, line: Line) -> None:
-        self.lines.append(line.text)
-        self.size += len(line.text)
-        self.end = line.end
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
@@ -91,35 +78,28 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     Day and month are told apart by the first thousands of lines. Lines without a sender are system messages, and so are
     calls. Media left out, polls and locations are attachments; what the program writes in their place is no text.
     """
-    yield from after_position(_Chat(source, options, resume_from).items(), resume_from)
+    yield from _Chat(source, options, resume_from).items(resume_from)
 
 
-class _Chat:
+class _Chat(LineReader):
     def __init__(self, source: Source, options: Options, resume_from: Position | None) -> None:
-        self._source = source
-        self._options = options
+        super().__init__(source, options, resume_from)
         name = room_name(source)
         self._room = options.room_id or options.id_of(name)
-        self._start = dict(resume_from["start"]) if resume_from else {}
-        self._passage = Passage.resumed(self._start)
         self._known = _sniff(source, name)
         self._draft: _Draft | None = None
-
-    def items(self) -> Iterator[Item]:
-        for line in read_lines(self._source, offset=self._start.get("offset", 0), number=self._start.get("line", 0)):
-            yield from self._take(line)
-        yield from self._finish()
 
     def _take(self, line: Line) -> Iterator[Item]:
         stamp = read_stamp(line.text) if line.whole else None
         if stamp is not None:
             yield from self._finish()
-            self._draft = _Draft(stamp, [line.text[stamp.length :]], line.before, line.end)
+            self._draft = _Draft(stamp=stamp, lines=[line.text[stamp.length :]], state=line.before, end=line.end)
         elif self._draft is not None and line.whole and self._draft.size < LONGEST_TEXT:
-            self._draft.add(line)
+            self._draft.add(line.text, line.end)
         else:
             yield from self._finish()
-            yield from self._refuse(line)
+            if not line.whole or line.text.strip(MARKS + " \t"):
+                yield self._bad(line, "no date and no message before it to continue" if line.whole else TOO_LONG)
 
     def _finish(self) -> Iterator[Parsed]:
         draft, self._draft = self._draft, None
@@ -129,18 +109,11 @@ class _Chat:
             moves = moves_told(message.text) if nobody else None
             yield Parsed(
                 message,
-                {"offset": draft.end, "start": self._passage.start},
+                self._position(draft.end),
                 room=None if moves is None else GROUP,
                 moves=moves or (),
                 begins=nobody and tells_creation(message.text),
             )
-
-    def _refuse(self, line: Line) -> Iterator[Bad]:
-        if line.whole and not line.text.strip(MARKS + " \t"):
-            return
-        reason = "no date and no message before it to continue" if line.whole else TOO_LONG
-        self._passage.start = self._passage.start or line.before
-        yield Bad({"offset": line.end, "start": self._passage.start}, line.number, reason, excerpt(line.text))
 
     def _message(self, draft: _Draft) -> Message:
         known = self._known
@@ -205,10 +178,7 @@ class _Known:
 
 def _sniff(source: Source, name: str) -> _Known:
     """Return what the first thousands of lines tell of a chat of this name."""
-    before = source.bytes_read, source.repaired
-    lines = [line.text for line in islice(read_lines(source), _SNIFFED) if line.whole]
-    stamped = [(stamp, line[stamp.length :]) for line in lines if (stamp := read_stamp(line))]
-    source.bytes_read, source.repaired = before
+    stamped = [(stamp, line[stamp.length :]) for line in first_lines(source) if (stamp := read_stamp(line))]
     names = (*_before_mark(stamped), *odd_names([text for _, text in stamped]))
     parsed = [(stamp, *_split(text, names)) for stamp, text in stamped]
     known = _Known(
@@ -328,9 +298,8 @@ def _named(stem: str) -> str:
 
 
 def _name_inside(source: Source) -> str:
-    before = source.bytes_read, source.repaired
-    first = next((line for line in read_lines(source) if read_stamp(line.text)), None)
-    source.bytes_read, source.repaired = before
+    with source.looked_at():
+        first = next((line for line in read_lines(source) if read_stamp(line.text)), None)
     stamp = read_stamp(first.text) if first else None
     if first is None or stamp is None:
         return source.stem

@@ -29,10 +29,11 @@ _EARLIER = "Said earlier:\n"
 log = logging.getLogger("roomlore.agent_memory")
 
 
-def check_lore(lore: object) -> Lore | SyncLore:
-    """Return what `roomlore.open` or `roomlore.open_sync` opened. Raise `InvalidInput` for anything else."""
+def check_lore(lore: object, code: str = "lore_invalid_for_agent") -> Lore | SyncLore:
+    """Return what `roomlore.open` or `roomlore.open_sync` opened. Raise `InvalidInput` of this code for anything
+    else."""
     if not isinstance(lore, Lore | SyncLore):
-        raise InvalidInput("lore_invalid_for_agent", kind=type(lore).__name__)
+        raise InvalidInput(code, kind=type(lore).__name__)
     return lore
 
 

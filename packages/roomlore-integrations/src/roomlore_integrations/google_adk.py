@@ -370,9 +370,12 @@ def _event(message: StoredMessage) -> Event | None:
     if not message.text.strip() or message.role not in (Role.USER, Role.ASSISTANT):
         return None
     author = "user" if message.role is Role.USER else message.sender_id
+    return Event(id=message.id, author=author, content=_content(message), timestamp=message.at.timestamp())
+
+
+def _content(message: StoredMessage) -> types.Content:
     role = "user" if message.role is Role.USER else "model"
-    content = types.Content(role=role, parts=[types.Part(text=message.text)])
-    return Event(id=message.id, author=author, content=content, timestamp=message.at.timestamp())
+    return types.Content(role=role, parts=[types.Part(text=message.text)])
 
 
 def _text(content: types.Content | None) -> str:
@@ -384,7 +387,5 @@ def _fact_entry(line: str) -> MemoryEntry:
 
 
 def _entry(message: StoredMessage) -> MemoryEntry:
-    role = "user" if message.role is Role.USER else "model"
-    content = types.Content(role=role, parts=[types.Part(text=message.text)])
     author = message.sender_name or message.sender_id
-    return MemoryEntry(content=content, author=author, timestamp=message.at.isoformat())
+    return MemoryEntry(content=_content(message), author=author, timestamp=message.at.isoformat())

@@ -16,6 +16,7 @@ from typing import Any
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import truncate
+from roomlore_integrations.agent_memory import check_lore
 
 try:
     from langgraph.store.base import (
@@ -58,9 +59,7 @@ class RoomloreStore(BaseStore):
     __slots__ = ("_lore",)
 
     def __init__(self, lore: Lore | SyncLore) -> None:
-        if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
-        self._lore = lore
+        self._lore = check_lore(lore, "lore_invalid_for_framework")
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do all of it: what is read is as it was before what is put. Raises `InvalidInput` over an async roomlore."""

@@ -103,17 +103,13 @@ _NEVER_ENDED = "Its process died each time it was begun. See what the work does 
 class JsonSerializer(Serializer):
     def serialize(self, data: Any) -> str:
         """Serialize a value. Errors are written by their type, except the project's own, whose text is safe to show."""
-        return json.dumps(data, default=_by_type)
+        return json.dumps(data, default=lambda value: type(value).__name__)
 
     def deserialize(self, serialized_data: str) -> Any:
         return json.loads(serialized_data)
 
     def name(self) -> str:
         return "roomlore_json"
-
-
-def _by_type(value: Any) -> str:
-    return type(value).__name__
 
 
 def statuses_of(status: WorkStatus | None) -> list[str] | None:

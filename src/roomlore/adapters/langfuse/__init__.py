@@ -71,10 +71,6 @@ def _open(settings: LangfuseSettings, host: Host) -> PromptServer:
     )
 
 
-def _lacks(settings: LangfuseSettings) -> str:
-    return "" if settings.langfuse_host else "langfuse_host is not set; give the server's address."
-
-
 async def _probe(settings: LangfuseSettings, _: Host, __: float) -> Sequence[Finding]:
     name, server = KEPT_ELSEWHERE[0], _server(settings)
     from roomlore.adapters.langfuse.prompts import Unreachable, Unusable
@@ -93,7 +89,7 @@ LANGFUSE = Backend(
     name="langfuse",
     open=_open,
     settings=LangfuseSettings,
-    lacks=_lacks,
+    lacks=lambda settings: "" if settings.langfuse_host else "langfuse_host is not set; give the server's address.",
     probe=_probe,
     extra=Extra("langfuse", "httpx", shared=True),
 )

@@ -60,10 +60,6 @@ def _open(settings: QdrantSettings, _: Host) -> VectorIndex:
     )
 
 
-def _lacks(settings: QdrantSettings) -> str:
-    return "" if settings.qdrant_url else "qdrant_url is not set; give the server's address."
-
-
 async def _probe(settings: QdrantSettings, host: Host, _: float) -> Sequence[Finding]:
     vectors = _open(settings, host)
     try:
@@ -78,7 +74,7 @@ QDRANT = Backend(
     name="qdrant",
     open=_open,
     settings=QdrantSettings,
-    lacks=_lacks,
+    lacks=lambda settings: "" if settings.qdrant_url else "qdrant_url is not set; give the server's address.",
     probe=_probe,
     slow_ms=200,
     extra=Extra("qdrant", "qdrant_client"),

@@ -50,10 +50,6 @@ def _open(settings: RedisSettings, _: Host) -> SessionCache:
     return open_redis(settings.redis_url, timeout_seconds=TIMEOUT_SECONDS)
 
 
-def _lacks(settings: RedisSettings) -> str:
-    return "" if settings.redis_url else "redis_url is not set; give the server's address."
-
-
 async def _probe(settings: RedisSettings, host: Host, _: float) -> Sequence[Finding]:
     cache = _open(settings, host)
     try:
@@ -70,7 +66,7 @@ REDIS = Backend(
     name="redis",
     open=_open,
     settings=RedisSettings,
-    lacks=_lacks,
+    lacks=lambda settings: "" if settings.redis_url else "redis_url is not set; give the server's address.",
     probe=_probe,
     slow_ms=50,
     extra=Extra("redis", "redis"),

@@ -425,10 +425,6 @@ def _sun(moment: float) -> float:
     return 280.46646 + 36_000.76983 * t + centre - 0.00569 - 0.00478 * sin(radians(125.04 - 1934.136 * t))
 
 
-def _fixed(number: int, day: int, count: int, year: int) -> Period:
-    return days(date(year, number, day), count)
-
-
 def _turn(year: int) -> Period:
     return days(date(year - 1, 12, 31), 2)
 
@@ -459,12 +455,8 @@ def _lunar(number: int, day: int, year: int) -> Period:
     return days(festival(year, number, day))
 
 
-def _qingming(year: int) -> Period:
-    return days(clear_and_bright(year))
-
-
 def _on_day(number: int, day: int, count: int = 1) -> Callable[[int], Period]:
-    return partial(_fixed, number, day, count)
+    return lambda year: days(date(year, number, day), count)
 
 
 ENGLISH: dict[str, Callable[[int], Period]] = {
@@ -513,7 +505,7 @@ CHINESE: dict[str, Callable[[int], Period]] = {
     "年三十": _lunar_eve,
     "年初一": partial(_lunar, 1, 1),
     "元宵节": partial(_lunar, 1, 15),
-    "清明": _qingming,
+    "清明": lambda year: days(clear_and_bright(year)),
     "端午": partial(_lunar, 5, 5),
     "七夕": partial(_lunar, 7, 7),
     "中秋": partial(_lunar, 8, 15),

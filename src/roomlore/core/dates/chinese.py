@@ -170,10 +170,6 @@ def _weekday_number(match: re.Match[str]) -> int:
     return int(WEEKDAYS[match["weekday"]])
 
 
-def _weekday(match: re.Match[str], question: TimeQuestion) -> Period:
-    return recurring_weekday(question, _weekday_number(match))
-
-
 def _which_week(match: re.Match[str], question: TimeQuestion) -> Period:
     return week(question.now.date() + 7 * STEPS[match["which"]] * ONE_DAY)
 
@@ -197,10 +193,6 @@ def _edge_of_this_month(match: re.Match[str], question: TimeQuestion) -> Period:
     if question.ahead:
         return this if this.end > question.now else edge(months(later(first, 1)), number)
     return this if this.start <= question.now else edge(months(later(first, -1)), 3)
-
-
-def _year_word(match: re.Match[str], question: TimeQuestion) -> Period:
-    return year(question.now.year + YEARS[match["word"]])
 
 
 def _year(match: re.Match[str], question: TimeQuestion) -> Period:
@@ -288,14 +280,6 @@ def _nth(match: re.Match[str], period: Period) -> Period:
     return nth(period, numeral(match["nth"]) if match["nth"] else -1, what)
 
 
-def _weekend(match: re.Match[str], period: Period) -> Period:
-    return weekend(period.start)
-
-
-def _weekday_of(match: re.Match[str], period: Period) -> Period:
-    return days(period.start + _weekday_number(match) * ONE_DAY)
-
-
 def _part(match: re.Match[str], period: Period) -> Period:
     return part(period, PARTS[match["part"]])
 
@@ -341,7 +325,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     (_ONES, _rule(rf"{FREE}(?P<year>{A_YEAR}) ?年代", _decade)),
     (_ONES, _rule(rf"{FREE}(?P<year>{A_YEAR})(?: ?年(?!级)度?|(?=[上下]半年|[春夏秋冬][天季]))", _year)),
     (_FIGURES, _rule(rf"{FREE}(?P<year>[0-9]{{2}}(?=年{A_MONTH}月)|0[0-9])年(?!前|级)", _year)),
-    ("大前去今本明后", _rule(YEAR_WORD, _year_word)),
+    ("大前去今本明后", _rule(YEAR_WORD, lambda match, question: year(question.now.year + YEARS[match["word"]]))),
     *((first, _rule(FREE + pattern, _latest(make))) for first, pattern, make in _YEARLY),
     (_FIGURES + NUMERALS + "几好半", _rule(AGO, _ago)),
     ("最过近这", _rule(PAST, _past)),
@@ -356,7 +340,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ("上下这本", _rule(WHICH_MONTH, _which_month)),
     ("上下这本", _rule(rf"{WHICH}季度", _which_quarter)),
     ("上下这今", _rule(WHICH_SEASON, _which_season)),
-    ("周星礼", _rule(ANY_WEEKDAY, _weekday)),
+    ("周星礼", _rule(ANY_WEEKDAY, lambda match, question: recurring_weekday(question, _weekday_number(match)))),
     ("月", _rule(rf"(?<![每蜜满腊正个])月(?P<edge>[初底末])(?![{NUMERALS}])", _edge_of_this_month)),
     (
         "大元情妇愚劳五儿三六青教国十万双感平圣跨复春除年清端七中重",
@@ -384,8 +368,8 @@ _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
         _narrower(NTH, _nth),
     ),
     "week": (
-        _narrower(r"(?:(?<=周)末|周末|周?六日)", _weekend),
-        _narrower(rf"{WEEK}?{WEEKDAY}", _weekday_of),
+        _narrower(r"(?:(?<=周)末|周末|周?六日)", lambda match, period: weekend(period.start)),
+        _narrower(rf"{WEEK}?{WEEKDAY}", lambda match, period: days(period.start + _weekday_number(match) * ONE_DAY)),
     ),
     "day": (_narrower(PART, _part), _narrower(CLOCK, _clock)),
     "part": (_narrower(CLOCK, _clock),),

@@ -323,14 +323,6 @@ def _which_month(match: re.Match[str], question: TimeQuestion) -> Period | None:
     return _which_one(_monthly(match), match, question) if sure or ENDS.match(question.text, match.end()) else None
 
 
-def _which_season(match: re.Match[str], question: TimeQuestion) -> Period:
-    return _which_one(_seasonal(match), match, question)
-
-
-def _which_holiday(match: re.Match[str], question: TimeQuestion) -> Period:
-    return _which_one(_holiday_maker(match), match, question)
-
-
 def _which_part(match: re.Match[str], question: TimeQuestion) -> Period:
     return part(days(question.now.date() + _STEPS[match["which"]] * ONE_DAY), match["part"])
 
@@ -431,9 +423,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _rule(rf"{WHICH}(?P<unit>hour|weekend|week|month|quarter|year)\b(?! of\b)", _which_unit),
         _rule(rf"{WHICH}{WEEKDAY}", _which_weekday),
         _rule(rf"{WHICH}{MONTH}(?! [0-9])", _which_month),
-        _rule(rf"{WHICH}{SEASON}", _which_season),
+        _rule(rf"{WHICH}{SEASON}", lambda match, question: _which_one(_seasonal(match), match, question)),
         _rule(r"(?P<which>last|this) (?P<part>morning|afternoon|evening|night)\b", _which_part),
-        _rule(rf"{WHICH}{HOLIDAY}", _which_holiday),
+        _rule(rf"{WHICH}{HOLIDAY}", lambda match, question: _which_one(_holiday_maker(match), match, question)),
     ),
     "weekday_name": (
         _rule(rf"{WEEKDAY}(?: of)?,? (?P<which>last|this|next) week\b", _weekday_of),

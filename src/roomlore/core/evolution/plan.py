@@ -474,9 +474,8 @@ class _Guard:
         there = {comparison_form(memory.statement): handle for handle, memory in rest.items()}
         made: list[Step] = []
         refusals: Refusals = {}
-        for step in sorted(
-            (writing for writing in steps if writing.kind in {"update", "merge", "create"}), key=_is_create
-        ):
+        writing = (step for step in steps if step.kind in {"update", "merge", "create"})
+        for step in sorted(writing, key=lambda step: step.kind == "create"):
             who = self._existing(step, there, made)
             if who:
                 refusals[step] = f"{who} says that already; merge the two instead."
@@ -507,7 +506,3 @@ class _Guard:
         most = self._given.rules.most_active
         what = "delete what is no longer needed" if self._given.by_rules else "merge some that belong together first"
         return dict.fromkeys(surplus, f"There is room for {most} memories; {what}.")
-
-
-def _is_create(step: Step) -> bool:
-    return step.kind == "create"

@@ -198,7 +198,7 @@ def chosen(memories: Sequence[Memory], text: str, *, most: int) -> list[Memory]:
 
     `memories`: the last changed first.
     """
-    if len(memories) > most or _size(memories) > most * STATEMENT_CHARACTERS:
+    if len(memories) > most or sum(len(memory.statement) for memory in memories) > most * STATEMENT_CHARACTERS:
         heard = set(terms(text))
         memories = _fitting(sorted(memories, key=lambda memory: -_share(memory, heard)), most)
     return sorted(memories, key=lambda memory: (memory.created_at, memory.memory_id))
@@ -212,10 +212,6 @@ def _fitting(memories: Sequence[Memory], most: int) -> list[Memory]:
             fitting_memories.append(memory)
             room -= len(memory.statement)
     return fitting_memories
-
-
-def _size(memories: Sequence[Memory]) -> int:
-    return sum(len(memory.statement) for memory in memories)
 
 
 def _share(memory: Memory, heard: set[str]) -> float:

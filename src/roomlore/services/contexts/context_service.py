@@ -297,7 +297,8 @@ class ContextService(Service):
         except (NotFound, InvalidInput):
             raise
         except Exception as error:
-            self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
+            kind = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+            self._telemetry.count("roomlore_context_errors_total", labels={"kind": kind})
             if options.fallback_on_error:
                 return await self._fall_back(request, options, error)
             if isinstance(error, TimeoutError):
@@ -432,10 +433,6 @@ def _drafted(
 ) -> _Draft:
     name = options.strategy if options.enable_intelligent_memory else "recent"
     return _Draft(target, name, tuple(chosen), request.arm_name, degraded)
-
-
-def _kind(error: Exception) -> str:
-    return "timeout" if isinstance(error, TimeoutError) else type(error).__name__
 
 
 def _late(seconds: float) -> str:

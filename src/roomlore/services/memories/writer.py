@@ -132,10 +132,6 @@ class _Batch:
         return cls({scope: by_scope[scope] for scope in sorted(by_scope)}, len(memories))
 
 
-def _kinds_of(memories: Sequence[tuple[int, NewMemory]]) -> list[MemoryKind]:
-    return sorted({memory.kind for _, memory in memories})
-
-
 class MemoryWriter(Service):
     """Write the memories of one tenant. `zone`: in which days begin and end."""
 
@@ -152,7 +148,8 @@ class MemoryWriter(Service):
         batch = _Batch.of(memories, self.zone)
 
         async def once() -> list[Remembered]:
-            before = {scope: await self._read(scope, _kinds_of(new)) for scope, new in batch.by_scope.items()}
+            kinds = {scope: sorted({memory.kind for _, memory in new}) for scope, new in batch.by_scope.items()}
+            before = {scope: await self._read(scope, its) for scope, its in kinds.items()}
             if dry_run:
                 async with self._storage.reading(self._tenant) as work:
                     return await self._decide(work, batch, before, refresh=refresh, dry_run=True)
@@ -412,38 +409,23 @@ class Reviser(Service):
     async def strength(self, memory_id: str, value: float, reason: str) -> Memory:
         """Set the strength of the active version, as of now. Raise `Conflict` if it was deleted, `NotFound`."""
         strong, why = check_strength(value), check_reason(reason)
-        return await retried(lambda: self._strengthen(memory_id, strong, why))
+
+        def strengthened(head: Memory, now: datetime) -> Memory:
+            return replace(head, strength=strong, supported_at=now)
+
+        return await retried(lambda: self._touch(memory_id, Action.STRENGTH, strengthened, reason=why))
 
     async def share(self, memory_id: str, target: str, *, by: str | None, ends: bool, reason: str) -> Memory:
         """Share the active version with a room or everyone, or end that. `by`: the person who asks; None is an
         administrator. Raise `Forbidden` if it is not about that person, `Conflict` if it was deleted, `NotFound`."""
         why = check_reason(reason)
-        return await retried(lambda: self._share(memory_id, target, by, ends, why))
 
-    async def _share(self, memory_id: str, target: str, by: str | None, ends: bool, reason: str) -> Memory:
-        scope, now = (await self._version(memory_id)).scope, self._clock.now()
-        if by is not None and scope != f"user:{by}":
-            raise Forbidden("share_not_permitted")
-        async with self._storage.writing(self._tenant) as work:
-            number = (await _locked(work, scope, {}, now)).changes
-            head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
-            if head.status is not MemoryStatus.ACTIVE:
-                raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
+        def shared(head: Memory, _: datetime) -> Memory:
             others = tuple(person for person in head.shared_with if person != target)
-            shared = replace(head, shared_with=others if ends else (*others, target))
-            if set(shared.shared_with) == set(head.shared_with):
-                return head
-            change = Change(
-                number=number + 1,
-                scope=scope,
-                action=Action.SHARE,
-                memory=shared,
-                old_statement=head.statement,
-                reason=reason,
-                at=now,
-            )
-            await work.memories.apply(scope=scope, changes=[change])
-            return shared
+            wanted = others if ends else (*others, target)
+            return head if set(wanted) == set(head.shared_with) else replace(head, shared_with=wanted)
+
+        return await retried(lambda: self._touch(memory_id, Action.SHARE, shared, reason=why, by=by))
 
     async def _revert(self, own: Sequence[Change], reason: str) -> list[Change]:
         scope = own[0].scope
@@ -473,25 +455,38 @@ class Reviser(Service):
             await work.memories.apply(scope=version.scope, changes=[change])
             return change.memory
 
-    async def _strengthen(self, memory_id: str, value: float, reason: str) -> Memory:
+    async def _touch(
+        self,
+        memory_id: str,
+        action: Action,
+        make: Callable[[Memory, datetime], Memory],
+        *,
+        reason: str,
+        by: str | None = None,
+    ) -> Memory:
+        """Put what `make` returns in place of the active version, unless it is the same."""
         scope, now = (await self._version(memory_id)).scope, self._clock.now()
+        if by is not None and scope != f"user:{by}":
+            raise Forbidden("share_not_permitted")
         async with self._storage.writing(self._tenant) as work:
             number = (await _locked(work, scope, {}, now)).changes
             head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
                 raise Conflict("memory_deleted_restore", memory=f"{head.memory_id!r:.80}")
-            strong = replace(head, strength=value, supported_at=now)
+            memory = make(head, now)
+            if memory is head:
+                return head
             change = Change(
                 number=number + 1,
                 scope=scope,
-                action=Action.STRENGTH,
-                memory=strong,
+                action=action,
+                memory=memory,
                 old_statement=head.statement,
                 reason=reason,
                 at=now,
             )
             await work.memories.apply(scope=scope, changes=[change])
-            return strong
+            return memory
 
     async def _version(self, memory_id: str) -> Memory:
         async with self._storage.reading(self._tenant) as work:

@@ -15,7 +15,7 @@ from roomlore.core.audience import Viewer, Window
 from roomlore.core.dates.spans import time_spans
 from roomlore.core.errors import InvalidInput, unknown_room
 from roomlore.core.far import Earlier, query_of
-from roomlore.core.intake import AHEAD
+from roomlore.core.intake import AHEAD, MAX_QUERY_CHARS, check_query
 from roomlore.core.linking.room import pointers, told_alone
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.facts import (
@@ -58,8 +58,6 @@ _DERIVED_BYTES = 48
 """What ranking derives of a message."""
 
 _Key = tuple[str, str]
-MAX_QUERY_CHARS = 20_000
-MAX_HITS = 200
 MAX_SENDERS = 1_000
 MAX_CONVERSATION = 12
 """Messages shown around each hit, with the hit itself, if conversations are requested."""
@@ -400,12 +398,7 @@ def hit_of(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mappin
 
 def check_search(query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
     """Raise `InvalidInput` unless a search can be made of this."""
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("query_empty")
-    if len(query) > MAX_QUERY_CHARS:
-        raise InvalidInput("query_too_long", count=len(query), most=MAX_QUERY_CHARS)
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
-        raise InvalidInput("number_to_give_from_one", name="limit", value=repr(limit), most=MAX_HITS)
+    check_query(query, limit=limit)
     if mode not in ("hybrid", "lexical"):
         raise InvalidInput("search_mode_invalid", value=repr(mode))
     if not (asked_at is None or asked_at == "newest" or isinstance(asked_at, datetime)):

@@ -6,6 +6,7 @@ from typing import Any
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
 from roomlore.core.sessions.window import shown
+from roomlore_integrations.agent_memory import check_lore
 from roomlore_integrations.payloads import Readable, call_line, give_back, keep, plain_json, readable, with_value
 
 try:
@@ -44,10 +45,8 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
 
     def __init__(self, conversation_id: str, lore: Lore | SyncLore, *, user_id: str = "", agent_code: str = "") -> None:
         super().__init__()
-        if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
         self.conversation_id = conversation_id
-        self._lore = lore
+        self._lore = check_lore(lore, "lore_invalid_for_framework")
         self._user_id = user_id
         self._agent_code = agent_code
         self._turn = ""

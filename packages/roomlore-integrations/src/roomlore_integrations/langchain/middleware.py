@@ -32,6 +32,7 @@ from roomlore.core.recall.recollection import (
     place_among,
     scopes_of,
 )
+from roomlore_integrations.agent_memory import check_lore
 
 try:
     from langchain.agents.middleware.types import (
@@ -119,9 +120,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         **options: Unpack[RecallOverrides],
     ) -> None:
         super().__init__()
-        if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
-        self._lore = lore
+        self._lore = check_lore(lore, "lore_invalid_for_framework")
         self._scopes = scopes if callable(scopes) else scopes_of(scopes)
         self._placement: Placement = check_placement(placement)
         overridden = OverriddenRecall(**options)
@@ -315,9 +314,7 @@ class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
         agent_id: str = "assistant",
     ) -> None:
         super().__init__()
-        if not isinstance(lore, Lore | SyncLore):
-            raise InvalidInput("lore_invalid_for_framework", kind=type(lore).__name__)
-        self._lore = lore
+        self._lore = check_lore(lore, "lore_invalid_for_framework")
         self._room_id = room_id
         self._user_id = user_id
         self._agent_id = agent_id

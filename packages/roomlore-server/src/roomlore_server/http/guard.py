@@ -9,7 +9,7 @@ clients where to get one, in the metadata of RFC 9728. No other path takes acces
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -310,16 +310,13 @@ async def caller_of(request: Request) -> Caller:
     return caller
 
 
-async def _reader(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
-    return caller.need("read")
+def _needing(scope: str) -> Callable[[Caller], Awaitable[Lore]]:
+    """Return a dependency: roomlore, if the caller's key has this scope."""
 
+    async def lore_of(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
+        return caller.need(scope)
 
-async def _writer(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
-    return caller.need("write")
-
-
-async def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
-    return caller.need("admin")
+    return lore_of
 
 
 def needed_viewer(caller: Caller, viewer: str | None) -> str | None:
@@ -367,9 +364,9 @@ async def _writing_for(
     return None if viewer is None and caller.viewer is None else needed_viewer(caller, viewer)
 
 
-Reader = Annotated[Lore, Depends(_reader)]
-Writer = Annotated[Lore, Depends(_writer)]
-Admin = Annotated[Lore, Depends(_admin)]
+Reader = Annotated[Lore, Depends(_needing("read"))]
+Writer = Annotated[Lore, Depends(_needing("write"))]
+Admin = Annotated[Lore, Depends(_needing("admin"))]
 ShownTo = Annotated[str | None, Depends(_viewer)]
 WritingFor = Annotated[str | None, Depends(_writing_for)]
 """The viewer of a path that takes something in and shows nothing, where one is named."""

@@ -47,13 +47,16 @@ class _Loose(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
 
-class _Add(_Loose):
-    messages: list[dict[str, Any]] | dict[str, Any] | str
+class _OfOwners(_Loose):
+    filters: dict[str, Any] | None = None
     user_id: str | int | None = None
     agent_id: str | int | None = None
     run_id: str | int | None = None
+
+
+class _Add(_OfOwners):
+    messages: list[dict[str, Any]] | dict[str, Any] | str
     app_id: str | int | None = None
-    filters: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     infer: bool | None = None
     expiration_date: str | None = None
@@ -66,11 +69,7 @@ class _Add(_Loose):
         return {name: value if value is not None else inside.get(name) for name, value in given.items()}
 
 
-class _Filtered(_Loose):
-    filters: dict[str, Any] | None = None
-    user_id: str | int | None = None
-    agent_id: str | int | None = None
-    run_id: str | int | None = None
+class _Filtered(_OfOwners):
     show_expired: bool | None = None
 
     def wanted(self) -> list[dict[str, Any]]:

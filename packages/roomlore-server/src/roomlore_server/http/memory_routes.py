@@ -301,11 +301,6 @@ def one_memory(memory: Memory, lore: Lore) -> OneMemory:
     return OneMemory(memory_id=memory.memory_id, memory=listed(memory, lore))
 
 
-def in_force(versions: Sequence[Memory]) -> Memory:
-    """Return the version in force, or the last one of a deleted memory."""
-    return next((version for version in versions if version.status is MemoryStatus.ACTIVE), versions[-1])
-
-
 def logged(change: Change) -> LoggedChange:
     return LoggedChange(
         number=change.number,
@@ -344,17 +339,6 @@ def _change_fields(change: Change) -> dict[str, Any]:
 def evolved(request: Request, group_id: str, result: EvolutionResult) -> Evolved:
     changes, message = each_logged(result.changes), problems.in_language(request.scope, result.message)
     return made_from(Evolved, result, group_id=group_id, evolution_time=result.at, changes=changes, message=message)
-
-
-def difference(diff: MemoryDiff, lore: Lore, group_id: str) -> MemoryDifference:
-    return made_from(
-        MemoryDifference,
-        diff,
-        group_id=group_id,
-        added=each_listed(diff.added, lore),
-        removed=each_listed(diff.removed, lore),
-        changed=[_revised(revised, lore) for revised in diff.changed],
-    )
 
 
 def _revised(revised: Revised, lore: Lore) -> RevisedMemory:
@@ -414,7 +398,8 @@ def _search_of(_: Lore, answer: MemoryAnswer, arguments: Asked) -> MemorySearch:
 
 
 def _versions(_: Lore, versions: Sequence[Memory], arguments: Asked) -> MemoryHistory:
-    now, history = in_force(versions), [made_from(PastVersion, version) for version in versions]
+    history = [made_from(PastVersion, version) for version in versions]
+    now = next((version for version in versions if version.status is MemoryStatus.ACTIVE), versions[-1])
     return MemoryHistory(memory_id=now.memory_id, current_version=now.version, history=history)
 
 
@@ -457,7 +442,14 @@ def _then(lore: Lore, memories_then: verbs.MemoriesThen, arguments: Asked) -> Me
 
 
 def _difference(lore: Lore, diff: MemoryDiff, arguments: Asked) -> MemoryDifference:
-    return difference(diff, lore, arguments["scope"])
+    return made_from(
+        MemoryDifference,
+        diff,
+        group_id=arguments["scope"],
+        added=each_listed(diff.added, lore),
+        removed=each_listed(diff.removed, lore),
+        changed=[_revised(revised, lore) for revised in diff.changed],
+    )
 
 
 def _origin(lore: Lore, blame: Blame, arguments: Asked) -> MemoryOrigin:
