@@ -104,7 +104,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize(
         ("minutes", "thread", "where"),
-        [(20, 3, "in the same talk as"), (200, 3, "near"), (200, 1, "in the same talk as")],
+        [(20, 3, "in the same thread as"), (200, 3, "near"), (200, 1, "in the same thread as")],
     )
     def test_a_message_beside_the_words_is_in_their_talk_within_the_hour_or_by_its_thread(self, minutes, thread, where):
         lines = (("ann", "the key hangs by the door"), ("bob", "ok"), ("cy", "the lift works again", minutes))

@@ -330,6 +330,24 @@ async def test_a_context_shows_each_candidate_and_the_strategies(http, lore, spo
     assert says(language, "context.threshold", least="0.30") in weighted
 
 
+@both
+async def test_a_correction_lists_what_moved_and_is_not_offered_twice(http, lore, spoken):
+    language = "zh" if spoken is CHINESE else "en"
+    talk = said(["Who makes the tea?", "The build fails", "今晚一起吃饭吗？"])
+    answers = [Message(id=f"m{n}", room_id="tea", sender_id="bo", text="I do", reply_to=f"m{n - 3}") for n in (4, 7)]
+    await lore.messages.add([*talk, *answers])
+    path = "/console/context?room=tea&message=m4"
+    token = re.search(r'name="token" value="([^"]+)"', await page(http, path, headers=spoken))[1]
+    for form, done, offered in (("nothing", "correct", True), ("undo", "undo", False)):
+        sent = await http.post("/console/link?room=tea&message=m4", data={"token": token, "said": form}, headers=spoken)
+        shown = await page(http, sent.headers["location"], headers=spoken)
+        assert says(language, f"link.done.{done}") in shown
+        assert says(language, "link.moved", count=1) in shown
+        assert "message=m7" in shown.partition('role="status"')[2].partition("<blockquote")[0]
+        assert ('name="answers" value="m1"' in shown) is offered, "not what it answers already"
+    await page(http, f"{path}&done=x", 422, headers=spoken)
+
+
 @pytest.mark.parametrize("strategy", ["threaded", "weighted", "recent"])
 async def test_every_reason_is_said_in_chinese(http, lore, strategy):
     talk = [

@@ -1,5 +1,6 @@
 """The console's page of what was missed in a room, in both languages."""
 
+import re
 from html import escape
 
 import httpx
@@ -131,3 +132,16 @@ async def test_a_model_writes_it_if_asked(language):
                 assert server.requests
                 assert escape(tongue(language).say("digest.degraded")).replace("&#x27;", "&#39;") in shown
                 assert "Which tea" in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [("", "digest.from.day"), ("&for=ann", "digest.from.reader"), ("&since=2024-04-01", "digest.from.time")],
+)
+async def test_it_says_since_when_and_that_no_model_is_set_up(http, filled, query, key):
+    say = tongue("en").say
+    shown = (await http.get(f"/console/digest?id=tea{query}")).text
+    first = "11:00" if "ann" in query else "10:00"
+    assert say(key, name="ann", at=f"2024-05-01 {first}") in shown
+    assert re.search(r'name="model" value="1" disabled', shown)
+    assert escape(say("digest.no_model")) in shown

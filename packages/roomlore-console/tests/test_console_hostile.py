@@ -28,7 +28,7 @@ ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote l
 meter progress select datalist
 option mark textarea fieldset legend ins del br svg polyline line path rect text circle"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
-title data-zone data-thread data-last data-live data-newest data-part data-all data-title data-waits
+title disabled data-zone data-thread data-last data-live data-newest data-part data-all data-title data-waits
 data-one data-close data-beside data-width data-zoned data-suggest
 autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media
 http-equiv defer viewbox points d x1 x2 y1 y2

@@ -75,8 +75,11 @@ def words(shown: str) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_where_nothing_is_remembered_it_says_what_to_do(http, language):
+async def test_where_nothing_is_remembered_it_says_what_to_do(http, lore, language):
     assert says(language, "memories.empty.next") in await page(http, "/console/memories", language=language)
+    unknown = await http.get("/console/memory?id=tea", headers={"Accept-Language": language})
+    assert (unknown.status_code, "what=evolve" in unknown.text) == (404, False), "no room is invented"
+    await lore.messages.add(Message(id="1", room_id="tea", sender_id="ann", text="好"))
     shown = await page(http, "/console/memory?id=tea", language=language)
     assert says(language, "memory.empty.next") in shown
     assert "what=evolve" in shown

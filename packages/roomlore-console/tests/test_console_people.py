@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from console_rig import LANGUAGES, asking, page
-from roomlore import Message
+from roomlore import Message, NewMemory
 from roomlore_console.frame import ZONE_COOKIE, ago, tongue
 from roomlore_testkit import START
 
@@ -40,6 +40,25 @@ async def test_one_search_finds_rooms_people_messages_and_memories(http, lore, l
         assert found in (await page(http, f"/console/search?q={words}", language=language)).partition("<main")[2], words
     shown = await page(http, "/console/search?q=zzzz", language=language)
     assert tongue(language).say("search.nothing.next") in shown
+
+
+async def test_a_name_finds_whole_words_and_whom_it_names_exactly(http, lore):
+    for number, who in enumerate(("ann", "Anna", "joanna")):
+        await lore.messages.add(Message(id=f"a{number}", room_id="den", sender_id=who, text="a weak cup of coffee"))
+    await lore.memories.add_all(
+        [NewMemory(scope="user:ann", statement=text) for text in ("Cannot stand coriander", "Ann rows", "Likes tea")]
+    )
+    shown = (await page(http, "/console/search?q=Ann")).partition("s-people")[2]
+    people, _, rest = shown.partition("s-memories")
+    assert re.findall(r'person\?id=(\w+)"><bdi>', people) == ["ann", "joanna", "Anna"]
+    memories = rest.partition("s-messages")[0]
+    assert tongue("en").say("search.held", count=3, name="ann") in memories
+    assert ("coriander" in memories, "rows" in memories) == (False, True)
+    newest = (await page(http, "/console/search?q=Ann&sort=date")).partition("s-messages")[2]
+    assert 'sort=date" aria-current="true"' in newest
+    nothing = await page(http, "/console/search?q=zzzz+coffee+qqqq&room=den&since=2999-01-01")
+    assert '<a href="/console/search?q=zzzz+coffee+qqqq&amp;room=den">' in nothing, "at any time"
+    assert '<a href="/console/search?q=coffee">' in nothing, "with fewer words"
 
 
 FILTERS = [

@@ -221,3 +221,19 @@ async def test_many_messages_are_looked_at_part_by_part(http, lore, filled, monk
     assert further is None
     for text in ("kettle", "番茄", "Tuesday 14:00", "wifi"):
         assert seen.count(text) == 1, text
+
+
+@both
+async def test_what_a_person_has_not_read_and_the_last_change_are_one_click_away(http, lore, filled, language):
+    say = tongue(language).say
+    shown = (await sections(http, "/console?for=rena", language))[""]
+    assert say("today.unread", name="Rena") in shown
+    assert re.findall(r'"/console/digest\?id=(\w+)&for=rena"', shown) == ["launch"], "she wrote in no other room"
+    for room in ("launch", "garden", "kitchen"):
+        await lore.rooms.mark_read(room, "rena")
+    assert say("today.unread", name="Rena") not in (await sections(http, "/console?for=rena", language))[""]
+    await lore.memories.add("user:rena", "Rena rows.")
+    await lore.memories.add("group:launch", "They meet on Mondays.")
+    await lore.memories.add("user:rena", "Rena sings.")
+    changed = (await sections(http, "/console?for=&since=last_week", language))["changed"]
+    assert re.findall(r"<h3>.*?<bdi>(.*?)</bdi>", changed) == ["Rena", "launch"], "one heading for each subject"

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from evolution_rig import create, lines, opened
-from roomlore import Message
+from roomlore import Message, Source
 from roomlore_console.frame import tongue
 from roomlore_testkit.model_server import Fails, ModelServer
 
@@ -32,8 +32,17 @@ async def test_recall_shows_what_fits_with_its_scores(http, lore, language):
     shown = await page(http, "/console/recall?scopes=user:anna&q=乌龙茶&tokens=200", language=language)
     assert says(language, "recall.found", taken=2, considered=2) in shown
     assert len(re.findall(r"\b\d\.\d\d(?: ·|</td>)", shown)) == 6
-    assert all(says(language, f"recall.fits.{how}") in shown for how in ("well", "hardly")), "each says why it is there"
+    fitting, _, others = shown.partition("</tbody>")
+    assert "乌龙茶</a>" in fitting
+    assert says(language, "recall.hardly", count=1) in others, "a line stands before what hardly fits"
     assert "安娜喜欢乌龙茶" in shown.partition("<pre")[2]
+    for room in ("den", "hut"):
+        await lore.messages.add(Message(id="1", room_id=room, sender_id=f"bo-{room}", text="好"))
+    await lore.memories.add("user:anna", "乌龙茶太贵", sources=[Source("hut", "1")])
+    for room, withheld in (("hut", False), ("den", True)):
+        shown = await page(http, f"/console/recall?scopes=user:anna&q=乌龙茶&place={room}", language=language)
+        assert f'<option value="{room}" selected>' in shown
+        assert ("太贵" in shown.partition("<pre")[2], "喜欢" in shown.partition("<pre")[2]) == (not withheld, True)
     none = await page(http, "/console/recall?scopes=user:anna&tokens=1", language=language)
     assert says(language, "recall.empty.next") in none
 

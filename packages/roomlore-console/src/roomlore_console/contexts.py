@@ -2,6 +2,7 @@
 and the page of the experiment, arm by arm."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment, feedback_differences
+from roomlore.core.linking.corrections import FOLLOWING
 from roomlore.core.models import FAR_REASON, MAYBE_FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.core.patterns import lazy_pattern
 from roomlore.surfaces.people_named import with_people_named
@@ -17,6 +19,8 @@ from roomlore_console.frame import Page, Tongue
 
 _CONSOLE = "console"
 """Who corrects links here, for the log."""
+_MOVED = 50
+"""The messages that are listed because a correction moved them."""
 
 _PHRASES = tuple(
     (lazy_pattern(rf"(?P<lead>^|, ){form}"), key)
@@ -84,7 +88,8 @@ async def context(page: Page) -> Response:
         chosen=_chosen(explanations, page.asked("strategy")),
         compared=_compared(explanations),
         saved=[_saved(explanation) for explanation in explanations],
-        relinked=page.number("relinked"),
+        done=page.choice("done", ("", "correct", "undo")),
+        moved=await _read(lore, room_id, [int(at) for at in re.findall("[0-9]{1,18}", page.asked("moved"))]),
         left=page.number("left"),
         reason=partial(reason, tongue=page.tongue),
         named=partial(_named, tongue=page.tongue),
@@ -96,6 +101,7 @@ async def correct(page: Page) -> Response:
     lore = page.need("write", "read")
     room_id, message_id = await page.room("room"), page.needed("message")
     choice, answers = page.form.get("said"), page.form.get("answers")
+    before = await _places_after(lore, room_id, message_id)
     if choice == "undo":
         done = await lore.links.undo(room_id, message_id, by=_CONSOLE)
     elif choice == "nothing" or (choice == "answers" and answers):
@@ -104,14 +110,26 @@ async def correct(page: Page) -> Response:
         )
     else:
         raise InvalidInput("form_answer_missing")
+    after = await _places_after(lore, room_id, message_id)
+    moved = [str(arrival) for arrival, place in after.items() if before.get(arrival, place) != place]
     return page.go(
         "/context",
         room=room_id,
         message=message_id,
         strategy=page.asked("strategy"),
-        relinked=done.relinked or None,
+        done="undo" if choice == "undo" else "correct",
+        moved=".".join(moved[:_MOVED]),
         left=done.left or None,
     )
+
+
+async def _places_after(lore: Lore, room_id: str, message_id: str) -> Mapping[int, object]:
+    """Return the thread of each message after this one that a correction links anew, and what it answers."""
+    async with lore.storage.reading(lore.tenant) as work:
+        arrival = await work.messages.arrival_of(room_id=room_id, message_id=message_id)
+        following = await work.messages.page(room_id=room_id, after=arrival or 0, limit=FOLLOWING)
+        entries = await work.messages.by_arrival(room_id=room_id, arrivals=[one.arrival for one in following])
+    return {entry.message.arrival: (entry.link.thread, entry.link.kind, entry.link.parent) for entry in entries}
 
 
 async def _with_people_named(lore: Lore, explanations: list[Explanation]) -> list[Explanation]:
@@ -133,12 +151,15 @@ async def _with_people_named(lore: Lore, explanations: list[Explanation]) -> lis
 
 async def _answered(lore: Lore, target: Entry) -> StoredMessage | None:
     """Return the message that this one most likely answers."""
-    link = target.link
-    if link.parent is None or link.kind is LinkKind.NEW:
-        return None
+    parent = None if target.link.kind is LinkKind.NEW else target.link.parent
+    return next(iter(await _read(lore, target.message.room_id, [parent] if parent else [])), None)
+
+
+async def _read(lore: Lore, room_id: str, arrivals: Sequence[int]) -> Sequence[StoredMessage]:
+    """Return messages, with names in place of the ids of people whom they mention."""
     async with lore.storage.reading(lore.tenant) as work:
-        found = await work.messages.messages_by_arrival(room_id=target.message.room_id, arrivals=[link.parent])
-    return next(iter(await with_people_named(lore, found)), None)
+        known = await work.messages.messages_by_arrival(room_id=room_id, arrivals=arrivals[:_MOVED])
+    return await with_people_named(lore, known)
 
 
 def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:

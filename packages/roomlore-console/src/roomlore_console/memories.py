@@ -140,6 +140,8 @@ async def memory(page: Page) -> Response:
     stored = await _stored_scope(lore, scope) if viewer is None else None
     tried = Tried({})
     at = tried.read("at", lambda: read_moment(page, "at", "memory.at"), None)
+    if viewer is None and scope.startswith("group:"):
+        await lore.rooms.check_there(scope)
     then = await _selected_moment(page, lore, scope, at) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
     newest = stored.changes if stored else 0
     last = min(page.number("to") or newest, newest)
@@ -415,7 +417,7 @@ async def _point_after_entry(lore: Lore, scope: str, number: int) -> ComparisonP
 async def recall(page: Page) -> Response:
     """Return the page of recall: whose facts may be chosen, and what a reply would be told of them. Nothing is recalled
     until somebody is chosen, or while a field has an error."""
-    query, tried = page.asked("q"), Tried({})
+    query, room, tried = page.asked("q"), page.asked("place"), Tried({})
     tokens = tried.read("tokens", lambda: page.number("tokens", most=_MAX_RECALL_TOKENS), None)
     picked = [*page.every("whose"), *page.asked("scopes").replace(",", " ").split()]
     other = await choice_in(page, tried, "who")
@@ -431,7 +433,9 @@ async def recall(page: Page) -> Response:
     if checked and not tried.wrong:
         messages = [{"role": "user", "content": query}] if query else []
         most = tokens or _USUAL_RECALL_TOKENS
-        recollection = await page.lore.recall.build(checked, messages, max_tokens=most, viewer=page.viewer)
+        recollection = await page.lore.recall.build(
+            checked, messages, max_tokens=most, viewer=page.viewer or (room and f"room:{room}") or None
+        )
     held = [scope for scope, *_ in await _held(page)][:_OFFERED_SCOPES]
     await name_scopes(page, checked)
     return page.show(
@@ -440,6 +444,8 @@ async def recall(page: Page) -> Response:
         found=recollection,
         tried=tried,
         query=query,
+        room=room,
+        weights=page.lore.settings.recall,
         tokens=page.asked("tokens") or _USUAL_RECALL_TOKENS,
         checked=checked if page.request.query_params else held[:1],
         held=[scope for scope in dict.fromkeys([*checked, *held]) if visible_text(scope) == scope],

@@ -368,6 +368,7 @@ async def digest(page: Page) -> Response:
         "since": since,
         "by_model": by_model,
         "people": people,
+        "has_model": await page.lore.models.has_provider(page.lore.settings.digests.digest_model),
     }
     try:
         called, now = page.tongue.say("digest.since"), page.lore.now()

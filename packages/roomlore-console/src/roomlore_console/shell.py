@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from operator import attrgetter
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
@@ -15,10 +16,10 @@ from starlette.responses import Response
 from roomlore.core.audience import ALWAYS, BEGINNING, END, check_viewer
 from roomlore.core.dates import TimeSpan
 from roomlore.core.errors import InvalidInput, RoomloreError
-from roomlore.core.memory.memory import Memory
+from roomlore.core.memory.memory import Memory, Scope
 from roomlore.core.models import Entry, Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchAnswer
-from roomlore.core.search.telling import BETWEEN, ends_of
+from roomlore.core.search.telling import BETWEEN, WEAK, ends_of
 from roomlore.ports.audience import rooms_shown
 from roomlore.surfaces.excerpts import excerpt, matches
 from roomlore.surfaces.people_named import answer_with_people_named, with_people_named
@@ -37,6 +38,8 @@ _BUSY = _STEPS[-1]
 _PREVIEW = 200
 """Characters that are read of a room's newest message."""
 _FOUND = 5
+_LOOKED_AT = 50
+"""The rooms, people and memories among which those that fit a search best are chosen."""
 _MESSAGES = 20
 _READ_BY_PERSON = 200
 """The newest messages of a room among which those of a person are looked for."""
@@ -68,10 +71,12 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results of one search. `answer`: with the messages; None if these could not be searched."""
+    """The results of one search. `held`: the memories, counted, of the rooms and people among them.
+    `answer`: with the messages; None if these could not be searched."""
 
     rooms: Sequence[Room] = ()
     people: Sequence[Speaker] = ()
+    held: Sequence[Scope] = ()
     memories: Sequence[Memory] = ()
     answer: SearchAnswer | None = None
     problems: Sequence[str] = field(default=())
@@ -203,6 +208,8 @@ async def search(page: Page) -> Response:
         people_offered=[one for one in people if visible(one.sender_id) == one.sender_id],
         found=page.later(_search_answer(page, query, picked, among, since, until)) if searched else None,
         newest=await _newest_within(page, rooms, picked, since, until) if wordless else None,
+        by_date=page.asked("sort") == "date",
+        weak_match=WEAK,
         mode="hybrid" if by_meaning else "lexical",
         excerpt=partial(marked_excerpt, query=query),
         reasons=lambda hit: [in_tongue(one, page.tongue)[0] for one in hit.reason.split(BETWEEN)],
@@ -287,12 +294,21 @@ async def _newest_within(
 
 async def _beside_messages(page: Page, query: str, among: list[str] | None) -> Found:
     """Return the rooms, people and memories that a search finds."""
-    lore = page.lore
-    rooms, memories = await rooms_named(page, query), await _memories(page, query)
+    lore, memories = page.lore, await _memories(page, query)
+    rooms = _exact_first(await rooms_named(page, query, limit=_LOOKED_AT), query, "room_id")
     async with lore.storage.reading(lore.tenant) as work:
-        people = await work.rooms.speakers(part=query, room_ids=among, limit=_FOUND)
-    await name_scopes(page, [memory.scope for memory in memories])
-    return Found(rooms, people, memories)
+        people = await work.rooms.speakers(part=query, room_ids=among, limit=_LOOKED_AT)
+        people = _exact_first(people, query, "sender_id")
+        subjects = [*(f"user:{one.sender_id}" for one in people), *(f"group:{room.room_id}" for room in rooms)]
+        stored = [await work.memories.scope(scope=subject) for subject in subjects if page.is_admin]
+    await name_scopes(page, [*subjects, *(memory.scope for memory in memories)])
+    return Found(rooms, people, [scope for scope in stored if scope and scope.active], memories)
+
+
+def _exact_first(them: Sequence[Any], query: str, own_id: str) -> list[Any]:
+    """Return the first of them, those before all others whose whole name or id is the query."""
+    wanted = query.casefold()
+    return sorted(them, key=lambda one: wanted not in (one.name.casefold(), getattr(one, own_id).casefold()))[:_FOUND]
 
 
 def _midnight(page: Page, name: str, day: str, *, days: int = 0) -> datetime | None:
@@ -318,10 +334,16 @@ async def _memories(page: Page, query: str) -> Sequence[Memory]:
     lore, viewer, words = page.lore, page.viewer, query.lower().split()[:_MAX_WORDS]
     if viewer is None:
         async with lore.storage.reading(lore.tenant) as work:
-            return await work.memories.saying(words=words, limit=_MEMORIES)
-    visible = (one.memory for one in await lore.memories.visible(viewer) if one.shown)
-    said = [memory for memory in visible if all(word in memory.statement.lower() for word in words)]
-    return sorted(said, key=lambda one: one.updated_at, reverse=True)[:_MEMORIES]
+            known = await work.memories.saying(words=words, limit=_LOOKED_AT)
+    else:
+        known = [seen.memory for seen in await lore.memories.visible(viewer) if seen.shown]
+    said = [memory for memory in known if all(_has_word(memory, word) for word in words)]
+    return sorted(said, key=attrgetter("updated_at"), reverse=True)[:_MEMORIES]
+
+
+def _has_word(memory: Memory, word: str) -> bool:
+    """Return True if a memory has the whole word, in any form; what is no word for a search is taken as it is."""
+    return bool(matches(memory.statement, word)) or not matches(word, word)
 
 
 async def prepare(lore: Lore) -> None:

@@ -10,25 +10,30 @@ from urllib.parse import quote, unquote
 
 from starlette.responses import Response
 
-from roomlore.core.audience import check_viewer
+from roomlore.core.audience import BEGINNING, check_viewer
 from roomlore.core.digest.digest import Why
-from roomlore.core.digest.overview import MOST_PARTS, Overview, Point
+from roomlore.core.digest.overview import MOST_PARTS, Overview
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.memory.log import TextPiece
 from roomlore.core.memory.memory import Action, Change, Memory
+from roomlore.core.models import Room
+from roomlore.services.digest.digest_service import read_up_to
 from roomlore.surfaces.people_named import with_people_named
 from roomlore_console.choosing import Choice, choice_in, meant, offered
 from roomlore_console.frame import Page, Tried, address
 from roomlore_console.health import Group, Notice, failure, grouped, notices_now, standing_now
 from roomlore_console.memories import log_pieces
-from roomlore_console.shell import name_scopes
+from roomlore_console.shell import name_scopes, rooms_by_use
 
-_PERIODS = {"yesterday": 1, "week": 6, "month": 29}
-"""The days before today with which a period begins."""
+_PERIODS = {"yesterday": 1, "week": 6, "last_week": 7, "month": 29}
+"""The days before today with which a period begins; that of `last_week` before the Monday of this week."""
 _USUAL = "week"
 _PERSON_COOKIE, _REMEMBERED = "roomlore_person", 30 * 86_400
 """Who was chosen last, and for how many seconds that is remembered."""
+_WHYS: tuple[Why, ...] = ("waits", "question", "decision")
 _CHANGES = 200
+_ROOMS = 20
+"""The rooms used last, of which it is told whether a person has read them."""
 _FAILED = 50
 _NOT_FAILING = ("no_model", "work_failed")
 """Notices that are left out: what is not set up, and failed jobs, which are listed."""
@@ -79,19 +84,26 @@ async def today(page: Page) -> Response:
     part = page.number("part", most=MOST_PARTS) or 1
     whose = person.own_id if person else None
     overview = await _named(page, await page.lore.overview(since=since, person=whose, viewer=page.viewer, part=part))
-    changed = await _changed(page, since, whose)
-    await name_scopes(page, [change.scope for change in changed])
+    changes = await _changed(page, whose)
+    changed: dict[str, list[Changed]] = {}
+    for change in changes:
+        if change.at >= since:
+            changed.setdefault(change.scope, []).append(change)
+    await name_scopes(page, changed)
+    last = overview.last_at.astimezone(page.zone) if overview.last_at else None
     page.names.update({f"group:{point.message.room_id}": point.title for point in overview.points})
     answer = page.show(
         "today.html",
         streamed=True,
         typed="",
         overview=overview,
-        points=_by_why(overview.points),
+        points={why: [point for point in overview.points if point.why == why] for why in _WHYS},
         changed=changed,
+        last_change=changes[0].at.astimezone(page.zone).date() if changes else None,
+        unread=await _unread(page, person.own_id) if person else (),
         part=part,
         further=bool(overview.back_to) and part < MOST_PARTS,
-        last_week=_week_before(overview, page),
+        last_week=last and (last - timedelta(days=_PERIODS["week"])).date(),
         failing=page.later(_failing(page)) if page.is_admin else None,
         failure=partial(failure, tongue=page.tongue),
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
@@ -108,10 +120,11 @@ def _since(page: Page) -> datetime:
     chosen = page.asked("since") or _USUAL
     day = page.lore.now().astimezone(page.zone).date()
     try:
-        first = day - timedelta(days=_PERIODS[chosen]) if chosen in _PERIODS else date.fromisoformat(chosen)
+        last = day - timedelta(days=day.weekday()) if chosen == "last_week" else day
+        first = last - timedelta(days=_PERIODS[chosen]) if chosen in _PERIODS else date.fromisoformat(chosen)
         return datetime.combine(first, time(), page.zone)
     except (ValueError, OverflowError):
-        raise InvalidInput(page.tongue.say("search.no_day", field=page.tongue.say("today.since"))) from None
+        raise InvalidInput(page.tongue.say("today.since.wrong", known=", ".join(_PERIODS))) from None
 
 
 async def _people(page: Page, tried: Tried) -> tuple[Choice | None, Sequence[Choice]]:
@@ -137,25 +150,24 @@ async def _named(page: Page, overview: Overview) -> Overview:
     return replace(overview, points=tuple(points))
 
 
-def _by_why(points: Sequence[Point]) -> dict[Why, list[Point]]:
-    return {why: [point for point in points if point.why == why] for why in ("waits", "question", "decision")}
+async def _unread(page: Page, person: str) -> list[Room]:
+    """Return the rooms of a person, the one used last first, in which something was said after they wrote or read."""
+    used = await rooms_by_use(page, limit=_ROOMS)
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        theirs = {room.room_id: room.next_arrival - 1 for room in await work.rooms.of_person(person_id=person)}
+        read = {name: await read_up_to(work, room_id=name, user_id=person) for name in theirs}
+    return [room for room in used if read.get(room.room_id, room.next_arrival) < theirs.get(room.room_id, 0)]
 
 
-def _week_before(overview: Overview, page: Page) -> date | None:
-    """Return the first day of the week that ends with the last message."""
-    last = overview.last_at
-    return (last.astimezone(page.zone) - timedelta(days=_PERIODS["week"])).date() if last else None
-
-
-async def _changed(page: Page, since: datetime, person: str | None) -> list[Changed]:
+async def _changed(page: Page, person: str | None) -> list[Changed]:
     """Return what changed in memory, the newest first: of each memory its last change. A viewer who may not see logs is
-    shown the memories that are new since then."""
+    shown the newest memories."""
     lore, viewer = page.lore, page.viewer
     if viewer is not None:
         seen = [seen_memory.memory for seen_memory in await lore.memories.visible(viewer) if seen_memory.shown]
-        new = sorted((memory for memory in seen if memory.updated_at >= since), key=lambda memory: memory.updated_at)
+        new = sorted(seen, key=lambda memory: memory.updated_at)
         return [
-            Changed(memory.scope, memory.updated_at, None, [ChangedMemory(memory, "", _same(memory))])
+            Changed(memory.scope, memory.updated_at, None, [ChangedMemory(memory, "", ())])
             for memory in new[: -_CHANGES - 1 : -1]
         ]
     async with lore.storage.reading(lore.tenant) as work:
@@ -163,16 +175,12 @@ async def _changed(page: Page, since: datetime, person: str | None) -> list[Chan
         if person is not None:
             rooms = await work.rooms.of_person(person_id=person)
             scopes = [f"user:{person}", *(f"group:{room.room_id}" for room in rooms)]
-        changes = await work.memories.latest_in(scopes=scopes, since=since, limit=_CHANGES)
+        changes = await work.memories.latest_in(scopes=scopes, since=BEGINNING, limit=_CHANGES)
     latest: dict[str, Change] = {}
     for change in changes:
         latest.setdefault(change.memory.lineage_id, change)
     parted = {change.evolution_id for change in changes if latest[change.memory.lineage_id] is not change}
     return [_change_of(list(run), parted) for _, run in groupby(latest.values(), key=_together)]
-
-
-def _same(memory: Memory) -> tuple[TextPiece, ...]:
-    return (TextPiece("same", memory.statement),)
 
 
 def _together(change: Change) -> tuple[str, object]:

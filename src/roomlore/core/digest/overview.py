@@ -27,8 +27,8 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Overview:
     """What matters in the rooms since a time, the newest first. `messages`: how many were looked at. `back_to`: when
-    the oldest of them was sent, None if they are all. `last_at`: when the last message of all was sent, None if there
-    is none."""
+    the oldest of them was sent, None if they are all. `last_at`: when the last message of these rooms was sent, None
+    if there is none."""
 
     points: tuple[Point, ...]
     messages: int

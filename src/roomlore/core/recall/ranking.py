@@ -483,7 +483,7 @@ def rank(
         alike = similarity + _TOPIC * facts.topics.similarities((topics(words), weight) for words, weight in read)
         fits = _scaled(alike, facts, options.max_tokens)
     worth = options.similarity_weight * fits + options.confidence_weight * sure
-    relevance = fits * (alike > 0)
+    relevance = np.minimum(fits, 1.0) * (alike > 0)  # what binds may stand a little above the best match
     score = options.similarity_weight * relevance + options.confidence_weight * sure
     near = None if cosines is None else _nearness(cosines)
     first = facts.safety.first(topic, score, facts.tokens, options.max_tokens, near)

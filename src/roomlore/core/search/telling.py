@@ -12,13 +12,15 @@ from roomlore.core.search.query import SearchQuery
 
 BETWEEN = "; "
 """Stands between the reasons of a hit."""
+WEAK = "a weak match"
+"""The reason of a hit that has no other one."""
 _SHOWN_WORDS = 8
 _WORTH_SAYING = 0.05
 _LONGEST_TIME = 60
 _SHOWN = {
     "answers": "answers a question like yours",
     "meaning": "close to it in meaning",
-    "neighbours": "in the same talk as a message with your words",
+    "neighbours": "in the same thread as a message with your words",
     "beside": "near a message with your words",
     "speaker": "by someone you named",
 }
@@ -45,7 +47,7 @@ def reason(
         reasons.append("from " + ", ".join(f"“{span.text[:_LONGEST_TIME]}”" for span in then))
     if signals["voice"] and query.voice:
         reasons.append(_SIDES[query.voice])
-    return BETWEEN.join(reasons) or "a weak match"
+    return BETWEEN.join(reasons) or WEAK
 
 
 def _held(words: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ class OverviewService(Service):
             seen = await self._seen(work, partly, since) if part == 1 else {}
         read = _Read(rooms, latest, slice(end - _AT_ONCE, end), naming, seen)
         points = await asyncio.to_thread(_points, read, person)
-        last = [room.last_sent_at for room in map(rooms.__getitem__, whole) if room.last_sent_at]
+        last = [room.last_sent_at for room in map(rooms.__getitem__, its) if room.last_sent_at]
         last += [entry.message.dated_at for entries in seen.values() for entry in entries[-1:]]
         back_to = latest[end - 1].message.dated_at if len(latest) > end else None
         return Overview(points, min(len(latest), end), back_to, max(last, default=None))
