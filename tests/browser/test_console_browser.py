@@ -136,7 +136,7 @@ async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere(browser)
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/")
-        await page.get_by_role("heading", name="News").wait_for()
+        await page.get_by_role("heading", name="Today").wait_for()
         await page.get_by_role("link", name="Rooms", exact=True).click()
         await page.get_by_role("main").get_by_role("link", name="tea", exact=True).click()
         await page.locator("#m7").wait_for()
@@ -237,7 +237,7 @@ async def test_language_and_colours_are_chosen_without_a_script(browser):
     async with serving() as (address, _), looking(browser, java_script_enabled=False) as page:
         await page.goto(f"{address}/console")
         await page.get_by_role("button", name="中文").click()
-        await page.get_by_role("heading", name="近况").wait_for()
+        await page.get_by_role("heading", name="今日").wait_for()
         await page.get_by_role("button", name="深色").click()
         await page.locator("html[data-theme=dark]").wait_for()
         assert await page.get_by_role("button", name="深色").get_attribute("aria-pressed") == "true"
