@@ -1,5 +1,8 @@
 """The audience on the console's pages: locks, the rooms of a memory, and a room's own view."""
 
+import html
+import re
+
 import pytest
 
 from audience_rig import heard_in, remember
@@ -29,9 +32,13 @@ async def test_a_memory_says_who_can_see_it(lore):
     job, tea = await remember(lore, "wants another job", "dm <1>"), await remember(lore, "likes tea")
     async with asking(lore) as http:
         shown = await page(http, f"/console/memory/one?id={job}")
-        assert "It may be shown in" in shown
-        assert "Rooms in which it is withheld: 2" in shown
-        assert "nobody said where it was heard" in await page(http, f"/console/memory/one?id={tea}")
+        assert "Only the people in these rooms:" in shown
+        assert "Withheld in 2 rooms" in shown
+        withheld = re.findall(r'href="(/console/visible[^"]+withheld=1)"', shown)
+        assert len(withheld) == 2
+        for address in map(html.unescape, withheld):
+            assert "wants another job" in await page(http, address)
+        assert "without a source room" in await page(http, f"/console/memory/one?id={tea}")
         assert "手动添加" in await page(http, f"/console/memory/one?id={tea}", language="zh")
         await lore.memories.share(job, "everyone")
         assert "<p>Everybody.</p>" in await page(http, f"/console/memory/one?id={job}")
@@ -49,7 +56,9 @@ async def test_a_room_has_a_page_of_what_it_sees(lore):
         assert "All members are known" in shown
         hidden = await page(http, "/console/visible?id=team&withheld=1", language="zh")
         assert "wants another job" in hidden
-        assert "无法确认" in hidden
+        assert hidden.count("不显示，因为") == 1
+        here = await page(http, "/console/visible?id=team&whose=group%3Ateam&withheld=1")
+        assert "wants another job" not in here
         assert LOCK in hidden
         await page(http, "/console/visible?id=taem", 404)
 

@@ -178,7 +178,7 @@ async def test_many_memories_of_another_time_are_paged_and_the_moment_stays(http
     pages, moments = [], set()
     while address:
         there = listed(await page(http, address, language=language))
-        pages.append(re.findall(r'<p class="statement" dir="auto">(.*?)</p>', there))
+        pages.append(re.findall(r'<p class="statement" dir="auto"><a[^>]*>(.*?)</a></p>', there))
         assert says(language, "memory.total", shown=len(pages[-1]), total=250) in there
         assert (says(language, "frame.first") in there) == (len(pages) > 1)
         following = re.search(r'rel="next" href="([^"]+)"', there)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from roomlore.core.errors import Conflict, NotFound, RoomloreError
 from roomlore.core.evolution.requests import EvolutionResult
+from roomlore.core.memory.log import words_diff
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import ForgetReport
@@ -194,7 +195,8 @@ async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
     record = await lore.memories.evolution(evolution_id)
     async with lore.storage.reading(lore.tenant) as work:
         changes = await work.memories.changes_of_evolution(evolution_id=evolution_id)
-    return {"evolution": record, "changes": changes, "scope": record.scope, "back": _memory_page(record.scope)}
+    back = [(one, words_diff(one.memory.statement, one.old_statement or "")) for one in changes]
+    return {"evolution": record, "changes": back, "scope": record.scope, "back": _memory_page(record.scope)}
 
 
 async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:
