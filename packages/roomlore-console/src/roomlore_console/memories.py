@@ -506,7 +506,7 @@ async def visible(page: Page) -> Response:
         share=_scope_of_share,
         names=(await _people_of(lore, [room_id]))[room_id],
         room=room,
-        stored=list(dict.fromkeys([*stored, *scopes])) if whose not in ("", "here") else stored,
+        offered=[scope for scope in dict.fromkeys([*stored, *about, whose]) if ":" in scope and visible_text(scope) == scope],
         whose=whose,
         groups=_by_reason(memories),
         shown=len(every) - len(chosen) if withheld else len(chosen),

@@ -12,6 +12,8 @@ from roomlore.core.memory.log import words_diff
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import ForgetReport
+from roomlore.services.evolution.piece import EVOLUTION
+from roomlore.services.evolution.reading import MOST_MESSAGES
 from roomlore.surfaces import long_work
 from roomlore.surfaces.long_work import LongWork
 from roomlore.verbs.facts import ADD, CHANGE, REASON
@@ -123,7 +125,8 @@ async def evolving(page: Page) -> Response:
     job = await lore.jobs.get(page.needed("job"))
     over = job.status not in ("waiting", "running")
     result = await _result(lore, page.needed("evolution")) if job.status == "done" else None
-    return page.show("evolving.html", job=job, over=over, result=result, group=page.needed("id"))
+    waits = job.status == "waiting" and not await lore.jobs.works_here()
+    return page.show("evolving.html", job=job, over=over, waits=waits, result=result, group=page.needed("id"))
 
 
 async def forgetting(page: Page) -> Response:
@@ -175,8 +178,15 @@ async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:
 
 
 async def _before_evolving(page: Page, lore: Lore, group_id: str) -> Facts:
-    scope = scope_of(group_id)
-    return {"scope": scope, "back": _memory_page(scope)}
+    """Return how many messages of a room are new, None if it was never read or it is about a person."""
+    scope, new = scope_of(group_id), None
+    room_id = scope.removeprefix("group:")
+    if room_id != scope:
+        async with lore.storage.reading(lore.tenant) as work:
+            mark = (await work.progress.marks(room_id=room_id, names=[EVOLUTION])).get(EVOLUTION)
+            new = None if mark is None else await work.messages.count(room_id=room_id, after=mark)
+    works = await lore.jobs.works_here()
+    return {"scope": scope, "back": _memory_page(scope), "new": new, "most": MOST_MESSAGES, "works_here": works}
 
 
 async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
