@@ -382,6 +382,7 @@ async def compare(page: Page) -> Response:
             for revised in difference.changed
         ],
         points=_with_chosen_points(points, start, end),
+        week=(lore.now() - timedelta(days=7)).isoformat(timespec="minutes"),
         start=start,
         end=end,
     )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from roomlore.core.errors import NotFound
-from roomlore.core.memory.memory import Memory
-from roomlore.core.models import Room, StoredMessage, Voice
+from roomlore.core.memory.memory import Memory, MemoryStatus
+from roomlore.core.models import Room, Speaker, StoredMessage, Voice
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
 from roomlore_console.choosing import choice_in, named_like, offered
@@ -35,6 +35,8 @@ class Person:
     more: int
     facts: Sequence[Memory]
     said: Sequence[StoredMessage]
+    groups: Sequence[Memory]
+    """Memories of rooms that rest on the person's last messages; for an administrator."""
 
 
 async def listed(page: Page) -> Response:
@@ -42,7 +44,25 @@ async def listed(page: Page) -> Response:
     part, offset = page.asked("q").strip(), page.number("offset") or 0
     people_like = await named_like(page, part, limit=_PEOPLE + 1, offset=offset)
     following = offset + _PEOPLE if len(people_like) > _PEOPLE else None
-    return page.show("people.html", people=people_like[:_PEOPLE], part=part, next=following, offset=offset)
+    people = people_like[:_PEOPLE]
+    return page.show(
+        "people.html",
+        people=[one for one in people if one.last_spoke_at],
+        agents=[one for one in people if not one.last_spoke_at],
+        memories=await _memories_of(page, people),
+        part=part,
+        next=following,
+        offset=offset,
+    )
+
+
+async def _memories_of(page: Page, people: Sequence[Speaker]) -> dict[str, int]:
+    """Return how many memories there are about each person; for an administrator."""
+    if not page.is_admin:
+        return {}
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        stored = [await work.memories.scope(scope=f"user:{one.sender_id}") for one in people]
+    return {row.scope.removeprefix("user:"): row.active for row in stored if row and row.active}
 
 
 async def person(page: Page) -> Response:
@@ -56,15 +76,16 @@ async def person(page: Page) -> Response:
 
 
 async def forget(page: Page) -> Response:
-    """Return the form that asks whom to forget; the only one with an id or a name leads on at once."""
+    """Return the form that asks whom to forget; the only one with an id or a name like it leads on at once."""
     page.need("admin")
     tried, of = Tried({}), ("user",)
     chosen = await choice_in(page, tried, "who", of=of)
-    if chosen:
+    if chosen and all(choice == chosen for choice in tried.near):
         return page.go("/memory/change", what="forget", id=chosen.own_id)
     if tried.wrong and not tried.near:
         tried.wrong["who"] = page.tongue.say("forget.nobody")
-    near = [(choice, address("/memory/change", what="forget", id=choice.own_id)) for choice in tried.near]
+    likely = dict.fromkeys([*([chosen] if chosen else []), *tried.near])
+    near = [(choice, address("/memory/change", what="forget", id=choice.own_id)) for choice in likely]
     return page.show("forget.html", who=page.asked("who"), tried=tried, near=near, offered=await offered(page, of=of))
 
 
@@ -88,18 +109,25 @@ async def _person(page: Page, person_id: str) -> Person:
         silent[:_ROOMS],
         max(0, len(voices) - _ROOMS) + max(0, len(silent) - _ROOMS),
         facts,
-        await _last_said(lore, person_id, voices[:_ROOMS_READ]),
+        *await _last_said(page, person_id, voices[:_ROOMS_READ]),
     )
 
 
-async def _last_said(lore: Lore, person_id: str, voices: Sequence[Voice]) -> list[StoredMessage]:
-    """Return the last messages of a person, from the ends of the rooms in which the person spoke last."""
-    messages: list[StoredMessage] = []
+async def _last_said(
+    page: Page, person_id: str, voices: Sequence[Voice]
+) -> tuple[list[StoredMessage], list[Memory]]:
+    """Return the last messages of a person, from the ends of the rooms in which the person spoke last, and the memories
+    of these rooms that rest on them."""
+    lore, messages, groups = page.lore, list[StoredMessage](), list[Memory]()
     async with lore.storage.reading(lore.tenant) as work:
         for voice in voices:
             after = max(0, voice.last_arrival - _MESSAGES_READ)
-            messages += await work.messages.page(
+            here = await work.messages.page(
                 room_id=voice.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
             )
+            messages += here
+            if page.is_admin and here:
+                groups += await work.memories.citing(room_id=voice.room_id, message_ids=[one.id for one in here])
     newest = sorted(messages, key=lambda message: message.at, reverse=True)[:_MESSAGES]
-    return await with_people_named(lore, newest)
+    rest = [one for one in groups if one.status is MemoryStatus.ACTIVE and one.scope != f"user:{person_id}"]
+    return await with_people_named(lore, newest), rest
