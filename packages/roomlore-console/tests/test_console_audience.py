@@ -63,6 +63,38 @@ async def test_a_room_has_a_page_of_what_it_sees(lore):
         await page(http, "/console/visible?id=taem", 404)
 
 
+@pytest.mark.parametrize(("seen_in", "rooms"), [("", None), ("team", ("dm <1>", "team")), ("dm <1>", ("dm <1>",))])
+async def test_who_may_see_a_memory_is_chosen_when_it_is_added(lore, seen_in, rooms):
+    async with asking(lore) as http:
+        path = "/console/memory/write?scope=user:ann"
+        shown = await page(http, path)
+        offered = re.findall(r'<option value="([^"]*)"', shown.partition('name="seen_in"')[2].partition("</select>")[0])
+        assert list(map(html.unescape, offered)) == ["", "dm <1>", "square", "team"]
+        assert '<option value="group"' not in shown, "a person has no memories of a group"
+        token = re.search(r'name="token" value="([^"]+)"', shown)[1]
+        fields = {"token": token, "statement": "rows on Fridays", "kind": "fact", "seen_in": seen_in}
+        assert (await http.post(path, data=fields)).status_code == 303
+    (memory,) = await lore.memories.page("user:ann")
+    seen = await lore.memories.seen_in(memory.memory_id)
+    assert (seen.everyone, seen.rooms) == (rooms is None, rooms or ())
+
+
+async def test_the_page_of_a_room_looks_at_all_memories_or_at_those_that_are_chosen(lore):
+    await remember(lore, "wants another job", "dm <1>")
+    await lore.memories.add("user:zoe", "paints boats")
+    async with asking(lore) as http:
+        for query, shown, withheld in (
+            ("", ("paints boats",), ("wants another job",)),
+            ("&whose=here", (), ("wants another job",)),
+            ("&whose=user:zoe", ("paints boats",), ()),
+        ):
+            for more, said in (("", shown), ("&withheld=1", withheld)):
+                text = await page(http, f"/console/visible?id=team{query}{more}")
+                statements = re.findall(r'<p class="statement" dir="auto"><a[^>]*>(.*?)</a>', text)
+                assert statements == list(said), (query, more)
+        await page(http, "/console/visible?id=team&whose=nonsense", 422)
+
+
 async def test_only_an_administrator_is_told_what_is_withheld(lore):
     job = await remember(lore, "wants another job", "dm <1>")
     _, key = await lore.keys.create("reader", scopes=["read"])

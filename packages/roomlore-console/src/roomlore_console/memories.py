@@ -209,7 +209,7 @@ async def _end(lore: Lore, memory_id: str) -> Change | None:
     """Return the change that ended a memory."""
     async with lore.storage.reading(lore.tenant) as work:
         logged = await work.memories.changes_of_memories(memory_ids=[memory_id])
-    return next((one for one in reversed(logged) if one.memory.status is MemoryStatus.DEPRECATED), None)
+    return next((change for change in reversed(logged) if change.memory.status is MemoryStatus.DEPRECATED), None)
 
 
 async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[str, ...]]:
@@ -523,6 +523,6 @@ def _by_reason(memories: Sequence[Visibility]) -> list[list[Visibility]]:
     """Return the memories in groups that are shown or withheld for the same reasons."""
     groups: dict[object, list[Visibility]] = {}
     for seen in memories:
-        reasons = ((one.kind, one.target, one.evidence and one.evidence.room_id) for one in seen.reasons)
+        reasons = ((why.kind, why.target, why.evidence and why.evidence.room_id) for why in seen.reasons)
         groups.setdefault(tuple(reasons), []).append(seen)
     return list(groups.values())

@@ -47,8 +47,8 @@ async def listed(page: Page) -> Response:
     people = people_like[:_PEOPLE]
     return page.show(
         "people.html",
-        people=[one for one in people if one.last_spoke_at],
-        agents=[one for one in people if not one.last_spoke_at],
+        people=[speaker for speaker in people if speaker.last_spoke_at],
+        agents=[speaker for speaker in people if not speaker.last_spoke_at],
         memories=await _memories_of(page, people),
         part=part,
         next=following,
@@ -61,7 +61,7 @@ async def _memories_of(page: Page, people: Sequence[Speaker]) -> dict[str, int]:
     if not page.is_admin:
         return {}
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        stored = [await work.memories.scope(scope=f"user:{one.sender_id}") for one in people]
+        stored = [await work.memories.scope(scope=f"user:{speaker.sender_id}") for speaker in people]
     return {row.scope.removeprefix("user:"): row.active for row in stored if row and row.active}
 
 
@@ -127,7 +127,7 @@ async def _last_said(
             )
             messages += here
             if page.is_admin and here:
-                groups += await work.memories.citing(room_id=voice.room_id, message_ids=[one.id for one in here])
+                groups += await work.memories.citing(room_id=voice.room_id, message_ids=[message.id for message in here])
     newest = sorted(messages, key=lambda message: message.at, reverse=True)[:_MESSAGES]
-    rest = [one for one in groups if one.status is MemoryStatus.ACTIVE and one.scope != f"user:{person_id}"]
+    rest = [memory for memory in groups if memory.status is MemoryStatus.ACTIVE and memory.scope != f"user:{person_id}"]
     return await with_people_named(lore, newest), rest
