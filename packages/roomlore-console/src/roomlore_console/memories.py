@@ -165,7 +165,7 @@ async def memory(page: Page) -> Response:
         asked=selection,
         then=then,
         stretches=_stretches(changes),
-        undone=await _undone(lore, changes),
+        undone={later.undoes for later in await _logged(lore, [change.memory for change in changes]) if later.undoes},
         older=last - _SCOPE_CHANGES if last > _SCOPE_CHANGES else None,
         newer=min(last + _SCOPE_CHANGES, newest) if last < newest else None,
         done=page.asked("done"),
@@ -173,11 +173,10 @@ async def memory(page: Page) -> Response:
     )
 
 
-async def _undone(lore: Lore, changes: Sequence[Change]) -> set[str]:
-    """Return which of the evolutions that made these changes were undone."""
+async def _logged(lore: Lore, memories: Sequence[Memory]) -> list[Change]:
+    """Return all changes of some versions, ascending."""
     async with lore.storage.reading(lore.tenant) as work:
-        logged = await work.memories.changes_of_memories(memory_ids=[change.memory.memory_id for change in changes])
-    return {change.undoes for change in logged if change.undoes}
+        return await work.memories.changes_of_memories(memory_ids=[memory.memory_id for memory in memories])
 
 
 async def lineage(page: Page) -> Response:
@@ -187,7 +186,8 @@ async def lineage(page: Page) -> Response:
     memory = blame.memory
     alive = memory.status is MemoryStatus.ACTIVE
     seen = await page.lore.memories.seen_in(memory.memory_id) if alive and page.is_admin else None
-    rooms = await page.lore.rooms.page(limit=_HIDDEN_ROOMS) if seen and seen.hidden_in else []
+    ends = reversed(await _logged(page.lore, [memory]) if page.is_admin and not alive else [])
+    rooms = await page.lore.rooms.page(limit=_HIDDEN_ROOMS, viewer=None) if seen and seen.hidden_in else []
     shared = [_scope_of_share(target) for target in memory.shared_with]
     await name_scopes(page, [memory.scope, *shared, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
     return page.show(
@@ -196,20 +196,13 @@ async def lineage(page: Page) -> Response:
         strength=strength_at(memory, page.lore.now()),
         versions=versions,
         alive=alive,
-        ended=None if alive or not page.is_admin else await _end(page.lore, memory.memory_id),
+        ended=next((change for change in ends if change.memory.status is MemoryStatus.DEPRECATED), None),
         done=page.asked("done"),
         seen=seen,
         hidden=[room for room in rooms if seen and room.room_id not in seen.rooms],
         shared=shared,
         people=await _people_of(page.lore, seen.rooms[:_ROOMS_WITH_PEOPLE] if seen else ()),
     )
-
-
-async def _end(lore: Lore, memory_id: str) -> Change | None:
-    """Return the change that ended a memory."""
-    async with lore.storage.reading(lore.tenant) as work:
-        logged = await work.memories.changes_of_memories(memory_ids=[memory_id])
-    return next((change for change in reversed(logged) if change.memory.status is MemoryStatus.DEPRECATED), None)
 
 
 async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[str, ...]]:
@@ -507,7 +500,9 @@ async def visible(page: Page) -> Response:
         share=_scope_of_share,
         names=(await _people_of(lore, [room_id]))[room_id],
         room=room,
-        offered=[scope for scope in dict.fromkeys([*stored, *about, whose]) if ":" in scope and visible_text(scope) == scope],
+        offered=[
+            scope for scope in dict.fromkeys([*stored, *about, whose]) if ":" in scope and visible_text(scope) == scope
+        ],
         whose=whose,
         groups=_by_reason(memories),
         shown=len(every) - len(chosen) if withheld else len(chosen),

@@ -83,13 +83,10 @@ async def _rooms_of(page: Page, scope: str) -> list[str]:
     """Return the rooms to whose people a new memory may be kept: the room itself, or those of the person."""
     kind, _, own_id = scope.partition(":")
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        if kind == "group":
-            rooms = [own_id] if await work.rooms.find(room_id=own_id) else []
-        else:
-            spoke = await work.rooms.voices(sender_id=own_id)
-            joined = await work.rooms.of_person(person_id=own_id)
-            rooms = list(dict.fromkeys((*(voice.room_id for voice in spoke), *(room.room_id for room in joined))))
-    return [room_id for room_id in rooms if visible(room_id) == room_id][:_ROOMS]
+        its = (
+            [await work.rooms.find(room_id=own_id)] if kind == "group" else await work.rooms.of_person(person_id=own_id)
+        )
+    return [room.room_id for room in its if room and visible(room.room_id) == room.room_id][:_ROOMS]
 
 
 async def _form(

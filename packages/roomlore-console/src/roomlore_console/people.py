@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from roomlore.core.errors import NotFound
 from roomlore.core.memory.memory import Memory, MemoryStatus
-from roomlore.core.models import Room, Speaker, StoredMessage, Voice
+from roomlore.core.models import Room, StoredMessage, Voice
 from roomlore.surfaces.people_named import with_people_named
-from roomlore.wiring import Lore
 from roomlore_console.choosing import choice_in, named_like, offered
 from roomlore_console.frame import Page, Tried, address
 from roomlore_console.memories import locked
@@ -45,24 +44,11 @@ async def listed(page: Page) -> Response:
     people_like = await named_like(page, part, limit=_PEOPLE + 1, offset=offset)
     following = offset + _PEOPLE if len(people_like) > _PEOPLE else None
     people = people_like[:_PEOPLE]
-    return page.show(
-        "people.html",
-        people=[speaker for speaker in people if speaker.last_spoke_at],
-        agents=[speaker for speaker in people if not speaker.last_spoke_at],
-        memories=await _memories_of(page, people),
-        part=part,
-        next=following,
-        offset=offset,
-    )
-
-
-async def _memories_of(page: Page, people: Sequence[Speaker]) -> dict[str, int]:
-    """Return how many memories there are about each person; for an administrator."""
-    if not page.is_admin:
-        return {}
     async with page.lore.storage.reading(page.lore.tenant) as work:
-        stored = [await work.memories.scope(scope=f"user:{speaker.sender_id}") for speaker in people]
-    return {row.scope.removeprefix("user:"): row.active for row in stored if row and row.active}
+        ids = [speaker.sender_id for speaker in people] if page.is_admin else []
+        stored = [await work.memories.scope(scope=f"user:{person_id}") for person_id in ids]
+    memories = {row.scope.removeprefix("user:"): row.active for row in stored if row}
+    return page.show("people.html", people=people, memories=memories, part=part, next=following, offset=offset)
 
 
 async def person(page: Page) -> Response:
@@ -113,9 +99,7 @@ async def _person(page: Page, person_id: str) -> Person:
     )
 
 
-async def _last_said(
-    page: Page, person_id: str, voices: Sequence[Voice]
-) -> tuple[list[StoredMessage], list[Memory]]:
+async def _last_said(page: Page, person_id: str, voices: Sequence[Voice]) -> tuple[list[StoredMessage], list[Memory]]:
     """Return the last messages of a person, from the ends of the rooms in which the person spoke last, and the memories
     of these rooms that rest on them."""
     lore, messages, groups = page.lore, list[StoredMessage](), list[Memory]()
@@ -127,7 +111,9 @@ async def _last_said(
             )
             messages += here
             if page.is_admin and here:
-                groups += await work.memories.citing(room_id=voice.room_id, message_ids=[message.id for message in here])
+                groups += await work.memories.citing(
+                    room_id=voice.room_id, message_ids=[message.id for message in here]
+                )
     newest = sorted(messages, key=lambda message: message.at, reverse=True)[:_MESSAGES]
     rest = [memory for memory in groups if memory.status is MemoryStatus.ACTIVE and memory.scope != f"user:{person_id}"]
     return await with_people_named(lore, newest), rest
