@@ -113,19 +113,17 @@ async def scopes(page: Page) -> Response:
         "memories.html",
         tried.status,
         held=held,
-        newest={scope: await _newest(page.lore, scope, changes) for scope, _, changes in held if changes},
+        newest={
+            scope: (await page.lore.memories.latest_changes(scope, before=changes + 1, limit=1))[0]
+            for scope, _, changes in held
+            if changes
+        },
         next=following,
         after=after,
         tried=tried,
         find=page.asked("find"),
         offered=await offered(page),
     )
-
-
-async def _newest(lore: Lore, scope: str, number: int) -> LogEntry:
-    """Return the entry of the log with this number, the newest."""
-    (change,) = await lore.memories.latest_changes(scope, before=number + 1, limit=1)
-    return LogEntry(change, log_pieces(change))
 
 
 async def _held(page: Page, after: str | None = None) -> list[tuple[str, int, int | None]]:
