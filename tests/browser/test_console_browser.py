@@ -246,7 +246,7 @@ async def test_language_and_colours_are_chosen_without_a_script(browser):
 async def test_health_draws_what_is_measured_and_asks_again_by_itself(browser):
     async with serving() as (address, lore), looking(browser, "dark", "zh-CN", 390) as page:
         await page.goto(f"{address}/console/health")
-        await page.get_by_text("可以工作，但有值得留意之处。").wait_for()
+        await page.get_by_text("处值得留意：").wait_for()
         drawn = page.get_by_role("img", name="每分钟存储的消息")
         assert await drawn.count() == 0
         await lore.messages.add([Message(id="new", room_id="tea", sender_id="anna", text="再来一杯")])

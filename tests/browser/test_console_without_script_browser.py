@@ -113,7 +113,7 @@ async def test_what_is_known_of_a_person_and_what_was_remembered_earlier_is_read
         await page.get_by_role("navigation").get_by_role("link", name=say["people"], exact=True).click()
         await page.locator("main").get_by_role("link", name="Anna").click()
         await page.get_by_role("link", name="Anna drinks green tea").click()
-        await page.locator("blockquote").get_by_text("Anna drinks green tea").wait_for()
+        await page.get_by_role("heading", name="Anna drinks green tea").wait_for()
         await search(page, "green tea", say["search"])
         await page.locator("main").get_by_role("link", name="Anna drinks green tea").wait_for()
         await page.get_by_role("navigation").get_by_role("link", name=say["recall"], exact=True).click()
@@ -123,14 +123,14 @@ async def test_what_is_known_of_a_person_and_what_was_remembered_earlier_is_read
         await page.get_by_role("link", name="Anna drinks green tea").wait_for()
         await page.get_by_role("navigation").get_by_role("link", name=say["memory"], exact=True).click()
         await page.locator("main").get_by_role("link", name="tea", exact=True).click()
-        await page.locator("#then .memories > li").nth(1).wait_for()
-        assert await page.locator("#then .memories > li").count() == 2
+        await page.locator("#then .lines > li").nth(1).wait_for()
+        assert await page.locator("#then .lines > li").count() == 2
         await page.locator(".past summary").click()
         await page.get_by_label(say["at"]).fill((BEGIN - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M"))
         await page.get_by_role("button", name=say["show"]).last.click()
         await page.locator("#then h2").get_by_text("2026-01-04").wait_for()
         await page.wait_for_load_state()
-        assert await page.locator("#then .memories > li").count() == 0
+        assert await page.locator("#then .lines > li").count() == 0
 
 
 @pytest.mark.usefixtures("quick_retries")

@@ -181,7 +181,7 @@ async def test_many_memories_of_another_time_are_paged_and_the_moment_stays(http
     pages, moments = [], set()
     while address:
         there = listed(await page(http, address, language=language))
-        pages.append(re.findall(r'<p class="statement" dir="auto">(.*?)</p>', there))
+        pages.append(re.findall(r'<p class="statement" dir="auto"><a[^>]*>(.*?)</a></p>', there))
         assert says(language, "memory.total", shown=len(pages[-1]), total=250) in there
         assert (says(language, "frame.first") in there) == (len(pages) > 1)
         following = re.search(r'rel="next" href="([^"]+)"', there)
@@ -269,8 +269,49 @@ async def test_evolving_is_followed_and_taken_back(http, lore, server, said, lan
     revert = html.unescape(re.search(r'href="(/console/memory/change\?what=revert[^"]+)"', shown)[1])
     assert said.new[0] in words(await page(http, revert))
     done = await send(http, revert, reason="wrong")
-    assert says("en", "done.revert") in await page(http, done.headers["location"])
+    after = await page(http, done.headers["location"])
+    assert says("en", "done.revert") in after
+    assert "what=revert" not in after, "an update that was undone cannot be undone again"
     assert [one.memory_id for one in await lore.memories.page("group:g")] == [known.memory_id]
+
+
+@both
+async def test_an_update_says_that_no_worker_runs_and_how_much_is_new(server, said, language):
+    async with opened(server, seconds=SECONDS, background=False) as lore, asking(lore) as http:
+        await lore.messages.add(Message(id="m0", room_id="g", sender_id="ann", text=said.new[0]))
+        path = "/console/memory/change?what=evolve&id=g"
+        asked = await page(http, path, language=language)
+        assert says(language, "health.works.elsewhere") in asked
+        assert says(language, "confirm.evolve.first") in asked
+        followed = (await send(http, path)).headers["location"]
+        waiting = await page(http, followed, language=language)
+        assert says(language, "health.works.elsewhere") in waiting
+        assert "<progress" not in waiting
+        job_id = parse_qs(urlsplit(followed).query)["job"][0]
+        jobs = html.unescape(re.search(r'href="(/console/jobs[^"]+)"', waiting.partition("<main")[2])[1])
+        assert jobs.endswith(f"#{job_id}")
+        listed_jobs = await page(http, jobs, language=language)
+        assert f'id="{job_id}"' in listed_jobs
+        assert says(language, "jobs.waits.worker") in listed_jobs
+        assert f"{says(language, 'jobs.status.waiting')} 1</a>" in listed_jobs
+        await lore.jobs.catch_up()
+        for count, key in ((0, "none"), (1, "new.one"), (2, "new")):
+            assert says(language, f"confirm.evolve.{key}", count=count) in await page(http, path, language=language)
+            await lore.messages.add(Message(id=f"m{count + 1}", room_id="g", sender_id="ann", text=said.new[0]))
+
+
+@both
+async def test_a_deleted_memory_says_when_and_why_and_its_versions_are_told_apart(http, lore, said, language):
+    gone, kept = [
+        await lore.memories.add("group:g", text, kind="group") for text in ("we row at six", "we row in June")
+    ]
+    await lore.memories.delete(gone.memory_id, said.why)
+    shown = await page(http, f"/console/memory/one?id={gone.memory_id}", language=language)
+    day = f"{lore.now():%Y-%m-%d}"
+    assert says(language, "lineage.ended.delete", day=day) + says(language, "lineage.because") in shown
+    assert said.why in words(shown)
+    assert '<h1 dir="auto"><bdi>we row at six</bdi></h1>' in shown
+    assert says(language, "lineage.because") not in await page(http, f"/console/memory/one?id={kept.memory_id}")
 
 
 async def test_where_nothing_was_said_the_evolution_says_so(http, lore):

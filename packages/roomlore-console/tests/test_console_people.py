@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from console_rig import LANGUAGES, asking, page
-from roomlore import Message, NewMemory
+from roomlore import Message, NewMemory, Source
 from roomlore_console.frame import ZONE_COOKIE, ago, tongue
 from roomlore_testkit import START
 
@@ -116,6 +116,11 @@ async def test_a_person_has_a_page_and_nobody_has_none(http, lore, language):
         assert told in shown
     assert "the build is green" not in shown
     assert 'id="p-rooms"' in shown
+    assert 'id="p-groups"' not in shown
+    await lore.memories.add("group:tea-house", "tea on Fridays", kind="group", sources=[Source("tea-house", "m1")])
+    assert "tea on Fridays" in await page(http, "/console/person?id=u1", language=language)
+    listed = await page(http, "/console/people", language=language)
+    assert listed.count("/console/memory?id=user%3Au") == 1, "of the two only one has memories"
     await lore.memories.add("user:u9", "u9 likes tea")
     roomless = await page(http, "/console/person?id=u9", language=language)
     assert 'id="p-rooms"' not in roomless, "no heading without rooms"
@@ -129,6 +134,10 @@ async def test_whom_to_forget_is_asked_if_several_have_a_name(http, lore, langua
     asked = await page(http, "/console/forget?who=王敏", language=language)
     assert tongue(language).say("pick.several", name="王敏") in asked
     assert all(f"id={one}" in asked for one in ("u1", "u2"))
+    await lore.messages.add(Message(id="m9", room_id="dev", sender_id="u22", text="like u2", sent_at=START))
+    similar = await page(http, "/console/forget?who=u2", language=language)
+    assert tongue(language).say("forget.similar") in similar
+    assert all(f"id={one}" in similar for one in ("u2", "u22"))
     led = await http.get("/console/forget?who=u1")
     assert (led.status_code, led.headers["location"]) == (303, "/console/memory/change?what=forget&id=u1")
     assert tongue(language).say("forget.nobody") in await page(http, "/console/forget?who=zzz", language=language)

@@ -74,9 +74,7 @@ def _field(page: Page, argument: Argument, typed: str, *, wrong: bool = False) -
         words.get(f"hint.{argument.name}") or str(getattr(argument.help, tongue.language)).replace("`", ""),
         words.get(f"field.{argument.name}"),
     )
-    for word, called in choices.items():
-        help_text = help_text.replace(f"{word}:", f"{called}:").replace(f"{word}：", f"{called}：")
-    hints = [help_text] if label else []
+    hints = [words[f"hint.{argument.name}.{word}"] for word in choices] or ([help_text] if label else [])
     hints += [tongue.say("hint.many")] if isinstance(argument.form, Many) else []
     hint = (" " if tongue.language == "en" else "").join(hints)
     kind = type(argument.form).__name__.lower()

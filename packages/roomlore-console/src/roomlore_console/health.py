@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, Literal, get_args
 from starlette.responses import Response
 
 from roomlore.core.errors import Conflict, NotFound, describe
-from roomlore.core.health import worst
+from roomlore.core.health import Finding
 from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
@@ -281,7 +282,6 @@ _CHARTS: Mapping[str, tuple[Unit, Mapping[str, Figure]]] = {
 
 
 _MAX_JOBS = 100
-_VERDICTS = ("off", "ok", "warn", "fail")
 _STALE = ("behind", "rebuilding", "missing", "other model")
 _MAX_ROUTES = 20
 _LOOK_SECONDS = 5.0
@@ -349,17 +349,23 @@ async def findings(page: Page) -> Response:
     work: LongWork = page.request.app.state.long_work
     findings_shown = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
     notices = await notices_now(lore, await standing_now(lore))
-    verdicts: list[str] = [worst(findings_shown or []), *(notice.verdict for notice in notices)]
     return page.show(
         "findings.html",
         inside="hx-request" in page.request.headers,
         found=findings_shown or [],
         notices=notices,
-        verdict=max(verdicts, key=_VERDICTS.index),
+        verdict=_verdict(page, [*(findings_shown or []), *notices]),
         over=findings_shown is not None,
         told=partial(phrase, language=page.tongue.language),
         part=partial(part, language=page.tongue.language),
     )
+
+
+def _verdict(page: Page, results: Sequence[Finding | Notice]) -> tuple[str, str]:
+    """Return the worst of some results, and what it says over all: how many fail, or how many are only warnings."""
+    verdicts = Counter(result.verdict for result in results)
+    worst = "fail" if verdicts["fail"] else "warn" if verdicts["warn"] else "ok"
+    return worst, page.tongue.say(f"verdict.all.{worst}", count=verdicts[worst])
 
 
 _OUTCOMES = tuple(
@@ -445,16 +451,19 @@ async def standing_now(lore: Lore) -> Mapping[str, Any]:
     """Return what is pending and what is available now."""
     # Those for roomlore's own use make the memories; one without a key is not configured.
     models = [model for model in await lore.models.list_available_models(internal=True) if model.usable]
-    jobs = {
-        status: len(await lore.jobs.page(status=status, limit=_MAX_JOBS)) for status in ("waiting", "running", "failed")
-    }
     return {
-        "jobs": {status: f"{count}+" if count == _MAX_JOBS else str(count) for status, count in jobs.items()},
+        "jobs": await _job_counts(lore, ("waiting", "running", "failed")),
         "works_here": await lore.jobs.works_here(),
         "index": await lore.index.status(),
         "models": len(models),
         "usable": sum(not all(other.resting for other in model.providers if other.usable) for model in models),
     }
+
+
+async def _job_counts(lore: Lore, statuses: Sequence[WorkStatus]) -> Mapping[str, str]:
+    """Return how many jobs are in each status, '100+' for more than are counted."""
+    counts = {status: len(await lore.jobs.page(status=status, limit=_MAX_JOBS)) for status in statuses}
+    return {status: f"{count}+" if count == _MAX_JOBS else str(count) for status, count in counts.items()}
 
 
 async def notices_now(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
@@ -466,7 +475,7 @@ async def notices_now(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
     known = [
         Notice("fail", "models_down", standing["models"]) if standing["models"] and not standing["usable"] else None,
         Notice("fail", "vectors_down", 0) if index.vectors == "down" else None,
-        Notice("warn", "work_failed", jobs["failed"], "/jobs?status=failed") if jobs["failed"] != "0" else None,
+        Notice("fail", "work_failed", jobs["failed"], "/jobs?status=failed") if jobs["failed"] != "0" else None,
         Notice("warn", "nobody_works", jobs["waiting"], "/jobs?status=waiting")
         if jobs["waiting"] != "0" and not works
         else None,
@@ -505,7 +514,8 @@ _STATUSES = get_args(WorkStatus)
 async def listed(page: Page) -> Response:
     status: Any = page.choice("status", ("", *_STATUSES)) or None
     offset = page.number("offset") or 0
-    jobs = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
+    lore = page.need("admin", "read")
+    jobs = await lore.jobs.page(status=status, limit=_JOBS, offset=offset)
     await name_scopes(page, [f"group:{job.room_id}" for job in jobs if job.room_id])
     return page.show(
         "jobs.html",
@@ -514,6 +524,8 @@ async def listed(page: Page) -> Response:
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
         groups=grouped(jobs),
         chosen=status,
+        counts=await _job_counts(lore, _STATUSES),
+        works=await lore.jobs.works_here(),
         statuses=_STATUSES,
         retriable=RETRIABLE,
         offset=offset,

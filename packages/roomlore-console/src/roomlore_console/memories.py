@@ -10,7 +10,7 @@ from typing import Literal
 
 from starlette.responses import Response
 
-from roomlore.core.audience import public_windows
+from roomlore.core.audience import check_viewer, public_windows
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.log import TextPiece, words_diff
@@ -23,10 +23,13 @@ from roomlore.core.memory.memory import (
     MemoryStatus,
     Revised,
     Scope,
+    check_scope,
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection, scopes_of
 from roomlore.core.visibility import Visibility, is_for_all
+from roomlore.services.memories.history import scopes_of as scopes_about
+from roomlore.services.memories.history import visible_to
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.verbs.facts import page_of
 from roomlore.wiring import Lore
@@ -50,6 +53,9 @@ _OFFERED_SCOPES = 24
 _ROOMS_WITH_PEOPLE = 12
 """Rooms whose people are named where it is said who sees a memory."""
 _AUDIENCE_MEMORIES = 200
+_AUDIENCE_SCOPES = 200
+"""Scopes whose memories a room's page looks at; others are named."""
+_HIDDEN_ROOMS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,11 @@ async def scopes(page: Page) -> Response:
         "memories.html",
         tried.status,
         held=held,
+        newest={
+            scope: (await page.lore.memories.latest_changes(scope, before=changes + 1, limit=1))[0]
+            for scope, _, changes in held
+            if changes
+        },
         next=following,
         after=after,
         tried=tried,
@@ -155,12 +166,13 @@ async def memory(page: Page) -> Response:
         tried=tried,
         typed=page.asked("at"),
         scope=scope,
-        found=[(row, strength_at(row, then.at or lore.now())) for row in memories],
+        found=memories,
         locked=await locked(lore, memories) if viewer is None else {},
         total=total,
         asked=selection,
         then=then,
         stretches=_stretches(changes),
+        undone={later.undoes for later in await _logged(lore, [change.memory for change in changes]) if later.undoes},
         older=last - _SCOPE_CHANGES if last > _SCOPE_CHANGES else None,
         newer=min(last + _SCOPE_CHANGES, newest) if last < newest else None,
         done=page.asked("done"),
@@ -168,35 +180,49 @@ async def memory(page: Page) -> Response:
     )
 
 
+async def _logged(lore: Lore, memories: Sequence[Memory]) -> list[Change]:
+    """Return all changes of some versions, ascending."""
+    async with lore.storage.reading(lore.tenant) as work:
+        return await work.memories.changes_of_memories(memory_ids=[memory.memory_id for memory in memories])
+
+
 async def lineage(page: Page) -> Response:
     """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
     blame = await blame_with_people_named(page.lore, await _shown_lineage(page, page.needed("id")))
     versions = [(version, _lineage_pieces(version, blame)) for version in blame.versions]
-    alive = blame.memory.status is MemoryStatus.ACTIVE
-    seen = await page.lore.memories.seen_in(blame.memory.memory_id) if alive and page.is_admin else None
-    shared = [_scope_of_share(target) for target in blame.memory.shared_with]
-    await name_scopes(page, [blame.memory.scope, *shared, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
+    memory = blame.memory
+    alive = memory.status is MemoryStatus.ACTIVE
+    seen = await page.lore.memories.seen_in(memory.memory_id) if alive and page.is_admin else None
+    ends = reversed(await _logged(page.lore, [memory]) if page.is_admin and not alive else [])
+    rooms = await page.lore.rooms.page(limit=_HIDDEN_ROOMS, viewer=None) if seen and seen.hidden_in else []
+    shared = [_scope_of_share(target) for target in memory.shared_with]
+    await name_scopes(page, [memory.scope, *shared, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
     return page.show(
         "lineage.html",
-        memory=blame.memory,
+        memory=memory,
+        strength=strength_at(memory, page.lore.now()),
         versions=versions,
         alive=alive,
+        ended=next((change for change in ends if change.memory.status is MemoryStatus.DEPRECATED), None),
         done=page.asked("done"),
         seen=seen,
+        hidden=[room for room in rooms if seen and room.room_id not in seen.rooms],
         shared=shared,
         people=await _people_of(page.lore, seen.rooms[:_ROOMS_WITH_PEOPLE] if seen else ()),
-        locked=(await locked(page.lore, [blame.memory])).get(blame.memory.memory_id, ()) if page.is_admin else (),
     )
 
 
 async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[str, ...]]:
-    """Return the rooms in which each memory was said, by its id; without memories that are for all."""
+    """Return the rooms whose people may see each memory, by its id; without memories that are for all."""
     named = {one.room_id for memory in memories for one in memory.evidence}
     async with lore.storage.reading(lore.tenant) as work:
         found = await work.rooms.people(room_ids=named, persons=[])
     public = {room_id: public_windows(room) for room_id, room in found.items()}
     return {
-        memory.memory_id: tuple(source.room_id for source in memory.evidence)
+        memory.memory_id: (
+            *(source.room_id for source in memory.evidence),
+            *(target.removeprefix("room:") for target in memory.shared_with),
+        )
         for memory in memories
         if not is_for_all(memory, public)
     }
@@ -356,6 +382,7 @@ async def compare(page: Page) -> Response:
             for revised in difference.changed
         ],
         points=_with_chosen_points(points, start, end),
+        week=(lore.now() - timedelta(days=7)).isoformat(timespec="minutes"),
         start=start,
         end=end,
     )
@@ -462,35 +489,46 @@ def _few(scopes: list[str]) -> list[str]:
     return scopes
 
 
-@dataclass(frozen=True, slots=True)
-class AudienceMemories:
-    """A page of memories as a room sees them. `shown`, `withheld`: how many of all there are."""
-
-    page: Sequence[Visibility]
-    shown: int
-    withheld: int
-
-
 async def visible(page: Page) -> Response:
-    """Return the page of a room with the memories it is shown, or those withheld from it, each with the reasons."""
-    lore, room_id = page.need("admin", "read"), page.needed("id")
+    """Return the page of a room with the memories it is shown, or those withheld from it, by their reasons: of all
+    people and rooms, of those whom the room is about, or of one."""
+    lore, room_id, whose = page.need("admin", "read"), page.needed("id"), page.asked("whose")
     room = await lore.rooms.get(room_id)
-    every = await lore.memories.visible(f"room:{room_id}")
+    viewer = check_viewer(f"room:{room_id}")
+    async with lore.storage.reading(lore.tenant) as work:
+        stored = [row.scope for row in await work.memories.scopes(after=None, limit=_AUDIENCE_SCOPES) if row.active]
+        about = await scopes_about(work, viewer=viewer)
+        scopes = {"": list(dict.fromkeys([*about, *stored])), "here": about}.get(whose) or [check_scope(whose)]
+        every = await visible_to(work, viewer=viewer, scopes=scopes, now=lore.now())
     withheld = page.asked("withheld") == "1"
     offset = page.number("offset") or 0
     chosen = [seen_memory for seen_memory in every if seen_memory.shown is not withheld]
-    hidden = len(chosen) if withheld else len(every) - len(chosen)
     memories = chosen[offset : offset + _AUDIENCE_MEMORIES]
     shares = [reason.target for seen in memories for reason in seen.reasons if reason.target]
-    await name_scopes(page, [seen.memory.scope for seen in memories] + list(map(_scope_of_share, shares)))
+    await name_scopes(page, [*stored, whose, *map(_scope_of_share, shares)])
     return page.show(
         "visible.html",
         share=_scope_of_share,
         names=(await _people_of(lore, [room_id]))[room_id],
         room=room,
-        seen=AudienceMemories(memories, len(every) - hidden, hidden),
+        offered=[
+            scope for scope in dict.fromkeys([*stored, *about, whose]) if ":" in scope and visible_text(scope) == scope
+        ],
+        whose=whose,
+        groups=_by_reason(memories),
+        shown=len(every) - len(chosen) if withheld else len(chosen),
+        hidden=len(chosen) if withheld else len(every) - len(chosen),
         withheld=withheld,
         people=await lore.rooms.people(room_id),
         offset=offset,
         next=offset + _AUDIENCE_MEMORIES if offset + _AUDIENCE_MEMORIES < len(chosen) else None,
     )
+
+
+def _by_reason(memories: Sequence[Visibility]) -> list[list[Visibility]]:
+    """Return the memories in groups that are shown or withheld for the same reasons."""
+    groups: dict[object, list[Visibility]] = {}
+    for seen in memories:
+        reasons = ((why.kind, why.target, why.evidence and why.evidence.room_id) for why in seen.reasons)
+        groups.setdefault(tuple(reasons), []).append(seen)
+    return list(groups.values())

@@ -2,24 +2,28 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
 from roomlore.core.errors import Conflict, NotFound, RoomloreError
 from roomlore.core.evolution.requests import EvolutionResult
+from roomlore.core.memory.log import words_diff
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import ForgetReport
+from roomlore.services.evolution.piece import EVOLUTION
+from roomlore.services.evolution.reading import MOST_MESSAGES
 from roomlore.surfaces import long_work
 from roomlore.surfaces.long_work import LongWork
 from roomlore.verbs.facts import ADD, CHANGE, REASON
 from roomlore.verbs.memories import DELETE, RESTORE, REVERT
-from roomlore.verbs.table import Argument
+from roomlore.verbs.table import Argument, Choice
 from roomlore.wiring import Lore
 from roomlore_console.choosing import is_known, named_like
 from roomlore_console.derived import Form, sent, shown
-from roomlore_console.frame import Page
+from roomlore_console.frame import Page, visible
 from roomlore_console.shell import name_scopes
 
 _CONTENT = tuple(ADD[name] for name in ("statement", "confidence", "category", "tags", "kind"))
@@ -31,26 +35,27 @@ async def write_form(page: Page) -> Response:
     scope, head = await _subject(page, lore)
     if head is None:
         kind = MemoryKind.GROUP if scope.startswith("group:") else MemoryKind.FACT
-        return _form(page, scope, head, shown(page, _arguments(head), {"kind": kind}))
-    form = shown(page, _arguments(head), {argument.name: getattr(head, argument.name) for argument in _CONTENT})
-    return _form(page, scope, head, form, expected=head.memory_id)
+        return await _form(page, scope, head, shown(page, _arguments(scope, head), {"kind": kind}))
+    form = shown(page, _arguments(scope, head), {argument.name: getattr(head, argument.name) for argument in _CONTENT})
+    return await _form(page, scope, head, form, expected=head.memory_id)
 
 
 async def save_written(page: Page) -> Response:
     """Save a memory. If that fails, return the form with what was typed and the reason."""
     lore = page.need("read", "write")
     scope, head = await _subject(page, lore)
-    form, expected = sent(page, _arguments(head)), page.form.get("expected", "")
+    form, expected = sent(page, _arguments(scope, head)), page.form.get("expected", "")
     if form.given is None:
-        return _form(page, scope, head, form, 422, expected=expected)
+        return await _form(page, scope, head, form, 422, expected=expected)
     try:
         if head is None:
-            added = await ADD(lore, page.viewer, scope=scope, **form.given)
+            room_id = page.form.get("seen_in") if page.is_admin else None
+            added = await ADD(lore, f"room:{room_id}" if room_id else page.viewer, scope=scope, **form.given)
             return page.go("/memory/one", id=added.memory_id, done="add" if added.outcome == "added" else "there")
         changed = await CHANGE(lore, page.viewer, memory_id=head.memory_id, expected=expected or None, **form.given)
     except Conflict as error:
         now = await lore.memories.head(head.memory_id, viewer=page.viewer) if head else None
-        return _form(page, scope, now, form, 409, expected=expected, problem=str(error))
+        return await _form(page, scope, now, form, 409, expected=expected, problem=str(error))
     return page.go("/memory/one", id=changed.memory_id, done="same" if changed.memory_id == expected else "update")
 
 
@@ -66,22 +71,41 @@ async def _subject(page: Page, lore: Lore) -> tuple[str, Memory | None]:
     return scope, head
 
 
-def _arguments(head: Memory | None) -> tuple[Argument, ...]:
-    """Return the arguments of the form. The kind of a memory stays."""
-    return (*(argument for argument in _CONTENT if head is None or argument.name != "kind"), REASON)
+def _arguments(scope: str, head: Memory | None) -> tuple[Argument, ...]:
+    """Return the arguments of the form. The kind of a memory stays, and only a room has memories of a group."""
+    statement, *more, kind = _CONTENT
+    if not scope.startswith("group:"):
+        kind = replace(kind, form=Choice(("fact", "short")))
+    return (statement, *more, *(() if head else (kind,)), REASON)
 
 
-def _form(
+async def _rooms_of(page: Page, scope: str) -> list[str]:
+    """Return the rooms to whose people a new memory may be kept: the room itself, or those of the person."""
+    kind, _, own_id = scope.partition(":")
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        its = (
+            [await work.rooms.find(room_id=own_id)] if kind == "group" else await work.rooms.of_person(person_id=own_id)
+        )
+    return [room.room_id for room in its if room and visible(room.room_id) == room.room_id][:_ROOMS]
+
+
+async def _form(
     page: Page, scope: str, head: Memory | None, form: Form, status: int = 200, *, expected: str = "", problem: str = ""
 ) -> Response:
     """Return the form. `expected` is the version shown, so that saving again replaces that one."""
     overtaken = head if problem and head and head.memory_id != expected else None
     seen = overtaken.memory_id if overtaken else expected
     values: Facts = {"head": head, "form": form, "expected": seen, "problem": problem, "overtaken": overtaken}
+    values["rooms"] = await _rooms_of(page, scope) if page.is_admin and head is None else []
+    values["seen_in"] = page.form.get("seen_in", "")
+    memories = await page.lore.memories.page(scope, viewer=page.viewer)
+    used = {memory.category for memory in memories if memory.category}
+    values["categories"] = sorted(category for category in used if visible(category) == category)
     return page.show("write.html", status, scope=scope, **values)
 
 
 _NAMED = 5
+_ROOMS = 50
 _WAITED = 2.0
 _WAITED_AGAIN = 10.0
 """Seconds that a form, and a script that polls, wait for forgetting a person."""
@@ -122,7 +146,8 @@ async def evolving(page: Page) -> Response:
     job = await lore.jobs.get(page.needed("job"))
     over = job.status not in ("waiting", "running")
     result = await _result(lore, page.needed("evolution")) if job.status == "done" else None
-    return page.show("evolving.html", job=job, over=over, result=result, group=page.needed("id"))
+    waits = job.status == "waiting" and not await lore.jobs.works_here()
+    return page.show("evolving.html", job=job, over=over, waits=waits, result=result, group=page.needed("id"))
 
 
 async def forgetting(page: Page) -> Response:
@@ -174,8 +199,15 @@ async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:
 
 
 async def _before_evolving(page: Page, lore: Lore, group_id: str) -> Facts:
-    scope = scope_of(group_id)
-    return {"scope": scope, "back": _memory_page(scope)}
+    """Return how many messages of a room are new, None if it was never read or it is about a person."""
+    scope, new = scope_of(group_id), None
+    room_id = scope.removeprefix("group:")
+    if room_id != scope:
+        async with lore.storage.reading(lore.tenant) as work:
+            mark = (await work.progress.marks(room_id=room_id, names=[EVOLUTION])).get(EVOLUTION)
+            new = None if mark is None else await work.messages.count(room_id=room_id, after=mark)
+    works = await lore.jobs.works_here()
+    return {"scope": scope, "back": _memory_page(scope), "new": new, "most": MOST_MESSAGES, "works_here": works}
 
 
 async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
@@ -194,7 +226,8 @@ async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
     record = await lore.memories.evolution(evolution_id)
     async with lore.storage.reading(lore.tenant) as work:
         changes = await work.memories.changes_of_evolution(evolution_id=evolution_id)
-    return {"evolution": record, "changes": changes, "scope": record.scope, "back": _memory_page(record.scope)}
+    back = [(change, words_diff(change.memory.statement, change.old_statement or "")) for change in changes]
+    return {"evolution": record, "changes": back, "scope": record.scope, "back": _memory_page(record.scope)}
 
 
 async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:

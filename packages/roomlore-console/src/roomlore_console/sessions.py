@@ -136,15 +136,14 @@ async def _name(page: Page, *sessions: Session) -> None:
 
 
 async def _like(page: Page, lore: Lore, begins: str, after: str | None) -> list[Session]:
-    """Return sessions whose ids have a prefix, and on the first page those of rooms with such a name. Ids are sorted,
-    so they follow the position of the prefix itself."""
-    rooms = [] if after else [begins, *(room.room_id for room in await rooms_named(page, begins))]
-    named = [await _stored_or_none(lore, room_id) for room_id in rooms]
+    """Return sessions whose ids have a prefix, and on a first page that they do not fill those with a part of the name
+    or id. Ids are sorted, so they follow the position of the prefix itself."""
     following = await _page(lore, after or begins)
-    like = [
-        *(stored for stored in named if stored and stored.version),
-        *takewhile(lambda stored: stored.conversation_id.startswith(begins), following),
-    ]
+    like = [*takewhile(lambda stored: stored.conversation_id.startswith(begins), following)]
+    if not after and len(like) < _SESSIONS:
+        rooms = [begins, *(room.room_id for room in await rooms_named(page, begins, limit=_SESSIONS))]
+        named = [await _stored_or_none(lore, room_id) for room_id in dict.fromkeys(rooms)]
+        like = [*(stored for stored in named if stored and stored.version), *like]
     return list({stored.conversation_id: stored for stored in like}.values())
 
 
