@@ -4,7 +4,7 @@ Unlike times, counts are the same on every machine, so that tests can hold them.
 
 round trips    times that PostgreSQL's driver waited for an answer
 hops           jobs that the event loop gave to a thread
-Python calls   calls and resumptions of functions of Python
+Python calls   calls and resumptions of functions of Python, without those of the event loop; C calls alike
 blocks kept    blocks of memory of Python's that are there afterwards, before any garbage is collected
 """
 
@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import gc
 import json
+import selectors
 import sys
 import tracemalloc
 import weakref
@@ -48,6 +49,8 @@ FIGURES = (
     "peak KiB",
 )
 _CODES = {json.JSONEncoder.encode.__code__: "JSON encoded", json.JSONDecoder.decode.__code__: "JSON decoded"}
+_LOOP = {module.__file__ for module in (asyncio.base_events, asyncio.selector_events, selectors)}
+"""The event loop turns as often as there is something to do for others too."""
 
 Call = Callable[[], Awaitable[object]]
 
@@ -130,6 +133,8 @@ async def _functions(call: Call) -> Figures:
     seen: defaultdict[str, float] = defaultdict(float)
 
     def event(frame: FrameType, kind: str, _: object) -> None:
+        if frame.f_code.co_filename in _LOOP:
+            return
         seen[kind] += 1
         if kind == "call" and frame.f_code in _CODES:
             seen[_CODES[frame.f_code]] += 1
