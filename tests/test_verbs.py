@@ -108,7 +108,7 @@ def _says_as_the_table(field: str, argument, language: str) -> bool:
     said = getattr(argument.help, language).replace("`", "")
     words = argument.form.words if isinstance(argument.form, Choice) else ()
     parts = re.split(rf"(?:{'|'.join(words)})(?=[:：])", said) if words else [said[:-1]]
-    return all(part in field for part in parts)
+    return all(part.strip() in field for part in parts)
 
 
 def _outside(form) -> list[str]:
@@ -146,8 +146,9 @@ def _written_by() -> dict:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_the_form_that_adds_a_fact_says_what_the_table_says(http, language):
-    shown = _fields_of(await page(http, "/console/memory/write?scope=user:anna", language=language))
+    shown = _fields_of(await page(http, "/console/memory/write?scope=group:anna", language=language))
     written = _written_by()
+    assert shown.pop("seen_in"), "who may see it, which a caller tells by the viewer"
     assert list(shown) == list(written)
     for name, argument in written.items():
         assert _says_as_the_table(shown[name], argument, language), name
@@ -161,7 +162,7 @@ async def test_the_form_that_adds_a_fact_says_what_the_table_says(http, language
 
 @pytest.mark.parametrize("name", _written_by())
 async def test_the_form_that_adds_a_fact_has_the_bounds_of_the_table(http, lore, name):
-    path, form = "/console/memory/write?scope=user:anna", _written_by()[name].form
+    path, form = "/console/memory/write?scope=group:anna", _written_by()[name].form
     token = re.search(r'name="token" value="([^"]+)"', await page(http, path))[1]
     for number, (typed, status) in enumerate(
         [*((one, 422) for one in _outside(form)), *((one, 303) for one in _inside(form))]

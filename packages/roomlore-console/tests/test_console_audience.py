@@ -79,6 +79,14 @@ async def test_who_may_see_a_memory_is_chosen_when_it_is_added(lore, seen_in, ro
     assert (seen.everyone, seen.rooms) == (rooms is None, rooms or ())
 
 
+@pytest.mark.parametrize(("room", "chosen"), [("team", ["team"]), ("square", [])])
+async def test_a_memory_of_a_room_is_kept_to_it_unless_it_is_public(lore, room, chosen):
+    async with asking(lore) as http:
+        shown = await page(http, f"/console/memory/write?scope=group:{room}")
+    offered = shown.partition('name="seen_in"')[2].partition("</select>")[0]
+    assert re.findall(r'<option value="([^"]*)" selected', offered) == chosen
+
+
 async def test_the_page_of_a_room_looks_at_all_memories_or_at_those_that_are_chosen(lore):
     await remember(lore, "wants another job", "dm <1>")
     await lore.memories.add("user:zoe", "paints boats")

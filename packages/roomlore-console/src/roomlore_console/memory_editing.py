@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from roomlore.core.audience import RoomKind
 from roomlore.core.errors import Conflict, NotFound, RoomloreError
 from roomlore.core.evolution.requests import EvolutionResult
 from roomlore.core.memory.log import words_diff
@@ -89,6 +90,13 @@ async def _rooms_of(page: Page, scope: str) -> list[str]:
     return [room.room_id for room in its if room and visible(room.room_id) == room.room_id][:_ROOMS]
 
 
+async def _heard_in(page: Page, scope: str) -> str:
+    """Return the room to whose people a new memory is kept if nobody chooses: that of a group, unless it is public."""
+    kind, _, room_id = scope.partition(":")
+    is_kept = kind == "group" and (await page.lore.rooms.people(room_id)).kind is not RoomKind.PUBLIC
+    return room_id if is_kept else ""
+
+
 async def _form(
     page: Page, scope: str, head: Memory | None, form: Form, status: int = 200, *, expected: str = "", problem: str = ""
 ) -> Response:
@@ -96,8 +104,8 @@ async def _form(
     overtaken = head if problem and head and head.memory_id != expected else None
     seen = overtaken.memory_id if overtaken else expected
     values: Facts = {"head": head, "form": form, "expected": seen, "problem": problem, "overtaken": overtaken}
-    values["rooms"] = await _rooms_of(page, scope) if page.is_admin and head is None else []
-    values["seen_in"] = page.form.get("seen_in", "")
+    values["rooms"] = await _rooms_of(page, scope) if page.is_admin and head is None else None
+    values["seen_in"] = page.form.get("seen_in", await _heard_in(page, scope) if values["rooms"] else "")
     memories = await page.lore.memories.page(scope, viewer=page.viewer)
     used = {memory.category for memory in memories if memory.category}
     values["categories"] = sorted(category for category in used if visible(category) == category)
