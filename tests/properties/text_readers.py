@@ -261,6 +261,7 @@ READERS: dict[str, Reader] = {
         lambda text: wording.ParsedMaterial({"m1": f"Anna: {text}"}, [text]).of(text).words
     ),
     "integrations.payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
+    "core.intake:check_query": lambda text: intake.check_query(f"{text[: intake.MAX_QUERY_CHARS - 1]}.", limit=1),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
     "core.search.query:spell": query.spell,
     "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
@@ -486,6 +487,7 @@ SHORT = frozenset(
         "core.dates.english:weekday_number",
         "importers.chat_lines:Grammar.content",
         "importers.chat_lines:Grammar.head",
+        "importers.shapes:Draft.add",
         "importers.shapes:Passage.take",
         "importers.shapes:spoken",
     }
