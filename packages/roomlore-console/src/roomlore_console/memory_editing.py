@@ -105,7 +105,9 @@ async def _form(
     seen = overtaken.memory_id if overtaken else expected
     values: Facts = {"head": head, "form": form, "expected": seen, "problem": problem, "overtaken": overtaken}
     values["rooms"] = await _rooms_of(page, scope) if page.is_admin and head is None else None
-    values["seen_in"] = page.form.get("seen_in", await _heard_in(page, scope) if values["rooms"] else "")
+    values["seen_in"] = page.form.get("seen_in", "")
+    if values["rooms"] and "seen_in" not in page.form:
+        values["seen_in"] = await _heard_in(page, scope)
     memories = await page.lore.memories.page(scope, viewer=page.viewer)
     used = {memory.category for memory in memories if memory.category}
     values["categories"] = sorted(category for category in used if visible(category) == category)

@@ -26,6 +26,7 @@ _DECIDES, _PLAIN, _ASKING = -0.6, -3.0, 0.6
 does that says "decided", and one that asks."""
 _OPEN = -0.4
 """The log-odds from which a question is open."""
+_LABELLED, _UNNEEDED = signs.EVIDENCE.index("label"), signs.EVIDENCE.index("needs nothing")
 _LAST_CHARACTERS = 400
 _AFTER, _BEFORE = 10, 8
 """The messages after a question or a decision, and before a decision, that are looked at."""
@@ -156,9 +157,10 @@ class Span:
 
     def is_open(self, question: Entry) -> bool:
         """Return True if a question likely wants an answer and nobody gave one."""
-        if _is_labelled(fold(spoken_text(question.message))) or self._needs_nothing(question):
+        evidence = self.open_signs(question)
+        if evidence[_LABELLED] or evidence[_UNNEEDED]:
             return False
-        return float(net("open").scores(self.open_signs(question))[0]) >= _OPEN
+        return float(net("open").scores(evidence)[0]) >= _OPEN
 
     def open_signs(self, question: Entry) -> Floats:
         """Return the signs that a question is open: those of `signs`, and once more as far as the room is busy."""
@@ -170,11 +172,10 @@ class Span:
         return signs.busy(self._entries)
 
     def _looks_open(self, question: Entry) -> bool:
-        """Return True if a question wants an answer and no message looks like one; thanks say that it came another
-        way."""
+        """Return True if a question wants an answer and no message looks like one."""
         folded = fold(spoken_text(question.message))
         idle = bool(_IDLE.search(folded)) or laughs(folded) or _is_labelled(folded)
-        return not idle and not self.answers(question) and not self._needs_nothing(question)
+        return not idle and not self.answers(question)
 
     def waits_for(self, entry: Entry, person: str) -> bool:
         """Return True if a message that is put to a person asks something of them that nobody answered or did. Who
@@ -227,7 +228,8 @@ class Span:
         arrival = entry.message.arrival
         if arrival not in self._signs:
             folded, asking = fold(spoken_text(entry.message)), is_asking(entry)
-            open_, unneeded = asking and self._looks_open(entry), asking and self._needs_nothing(entry)
+            unneeded = asking and self._needs_nothing(entry)
+            open_ = asking and not unneeded and self._looks_open(entry)
             weighed = self._weighed(entry) if asking else ()
             evidence = max((weight for _, weight in weighed if weight is not None), default=0.0)
             replies = any(
