@@ -111,6 +111,8 @@ def test_a_person_may_be_named_if_only_one_has_the_name_but_not_for_more_than_a_
     assert "did you mean 'u1' ('Anna')?" in run("facts", "add", "user:Ana", "Likes tea").stderr
     assert asked("list", "user:Ana")[0]["scope"] == "user:Ana"
     assert run("facts", "add", "user:zoe", "Likes tea").stderr.startswith("Nobody who wrote here has the id 'zoe'. ")
+    assert "Likes tea" in run("recall", "user:u1", "user:zoe", "what tea?").stdout
+    assert "did you mean" in run("recall", "user:u1", "user:ann", "what tea?", code=1).stderr
 
 
 _TAKEN = "Taking {0} as the name of user:{1}.\n"

@@ -116,7 +116,7 @@ def recall(
         how = {"max_tokens": max_tokens, "include_ended": ended}
         known = await RECALL(lore, whom, scopes=scopes, messages=said, **how)
         await _note_name(lore, words)
-        for scope in () if known.considered or whom else scopes:
+        for scope in () if whom else scopes:
             await _check_known(lore, scope)
         return known, lore.now(), lore.settings.search.zone
 
